@@ -1,8 +1,8 @@
 """Iterative preference optimisation with a judge as the only teacher (LLaVA-Critic, Xiong et al. 2024, section 4).
 
 A round: the policy answers every prompt several times, the judge gives each reply a reward, the best and the worst of a
-prompt are a pair, and one run of `train dpo` learns from the pairs. Every step keeps what it made and is skipped when
-it is there, so that an interrupted alignment goes on and ends with the same pairs and weights.
+prompt are a pair, and one run of `train dpo` learns from the pairs. Every step stores its result and is skipped if that
+exists, so that an interrupted alignment resumes and ends with the same pairs and weights.
 """
 
 import gc
@@ -46,7 +46,7 @@ Tell = Callable[[str], None]
 
 
 def align(options: AlignOptions, *, tell: Tell = lambda line: None) -> dict[str, Any]:
-    """Run an alignment, or go on with an earlier one; returns what `report.json` holds.
+    """Run an alignment, or resume an earlier one; returns the content of `report.json`.
 
     The folder gets `start/` and `round-N/`. A round has `samples.jsonl`, the judge's run folder `judge`,
     `rankings.jsonl`, `pairs.jsonl`, `model/`, `held-out/` and `report.json`. `tell` hears a line for each step.
@@ -169,7 +169,7 @@ class _Alignment:
     def _reported(
         self, name: str, told: dict[str, Any], now: Measured | None, start: Measured | None
     ) -> dict[str, Any]:
-        """Write and return the report of a state, or the one that is there."""
+        """Write and return the report of a state, or return the existing one."""
         path = self.out / name / REPORT
         if path.is_file():
             known: dict[str, Any] = orjson.loads(path.read_bytes())

@@ -31,11 +31,10 @@ _OWN = ("model", "init", "data", "out", "seed")
 
 @dataclass(frozen=True)
 class Given:
-    """Everything that a run is made of. `settings` are those of `train dpo`; `allowed` says how many of
-    n verdicts may be missing.
+    """All inputs of a run. `settings` are those of `train dpo`; `allowed` says how many of n verdicts may be missing.
 
-    `identity` determines samples, rewards and weights; a folder holds runs of one identity. `about` says of models and
-    files what a report says.
+    `identity` determines samples, rewards and weights; a folder holds runs of one identity. `about` describes models
+    and files for the report.
     """
 
     options: AlignOptions

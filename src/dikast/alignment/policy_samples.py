@@ -43,7 +43,7 @@ def sampled(
     """The prompts with `draw.count` replies each as their responses, in `file`, made where it is not there yet.
 
     Replies about worlds have their exact gold. Prompts that the policy could not answer are left out, with the reason
-    in `failed.json` beside the file. `policy` is called where anything is left to draw. RunError where it answers no
+    in `failed.json` beside the file. `policy` is called if there is anything left to draw. RunError where it answers no
     prompt at all.
     """
     if not file.is_file():

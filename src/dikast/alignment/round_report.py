@@ -85,7 +85,7 @@ def measure(
         "kl": [0.0 if start is None else None] * len(items),
     }
     if start is not None:
-        from dikast.alignment.reply_likelihood import reply_logprobs  # torch, which pages are made without
+        from dikast.alignment.reply_likelihood import reply_logprobs  # imports torch, which pages do not need
 
         both = [reply_logprobs(model, items, folder / "prepared", device=device, frames=frames) for model in models]
         columns["kl"] = [now - then for now, then in zip(*both, strict=True)]
@@ -96,7 +96,7 @@ def measure(
 
 
 def read_measured(folder: Path) -> Measured:
-    """What `measure` wrote."""
+    """The numbers that `measure` wrote."""
     rows = [orjson.loads(line) for line in (folder / MEASURES).read_bytes().splitlines()]
     names = [name for name in rows[0] if name != "item"]
     return Measured(tuple(row["item"] for row in rows), {name: tuple(row[name] for row in rows) for name in names})

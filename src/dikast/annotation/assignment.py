@@ -23,9 +23,9 @@ def assign(
 ) -> list[list[RaterTask]]:
     """The tasks of each rater, in order.
 
-    `overlap` raters get each question, in turns; a share `repeats` of a rater's own questions comes again in the second
-    half of the work; the first `training` questions with a known label come first for everybody. Each rater has a
-    random order. The same arguments give the same tasks. UserError for impossible arguments.
+    `overlap` raters get each question, in rotation; a share `repeats` of a rater's own questions is repeated in the
+    second half of the work; the first `training` questions with a known label come first for everybody. Each rater has
+    a random order. The same arguments give the same tasks. UserError for impossible arguments.
     """
     if not 1 <= overlap <= raters:
         raise UserError(f"--overlap {overlap}: write a number from 1 to the {raters} raters")

@@ -26,7 +26,7 @@ create table event(id integer primary key autoincrement, task integer not null r
 
 
 class Due(NamedTuple):
-    """A task as it stands in the database."""
+    """A task in the database."""
 
     id: int
     question: str
@@ -175,7 +175,7 @@ class LabelStore:
         return [Labelled(*row[:5]) for row in rows]
 
     def trail(self) -> list[tuple[float, str, int, str, str, str, str, str, int]]:
-        """What happened, in order: time, rater, task, question, kind, what, value, reason, swapped."""
+        """All events, in order: time, rater, task, question, kind, what, value, reason, swapped."""
         return list(
             self._db.execute(
                 "select event.at, rater.name, task.id, task.question, task.kind, event.what, event.value, event.reason,"

@@ -26,7 +26,7 @@ _BREAK = re.compile(r"(?<=[.!?])\s+|\n+")  # between two sentences
 
 @dataclass(frozen=True, slots=True)
 class ToLabel:
-    """One thing to label. `responses` are one index or two; `known` is the label that is known already, "" for none.
+    """One thing to label. `responses` are one index or two; `known` is the known label, "" for none.
 
     `about` is the claim that is asked about, as the `number`th of its response, or the two feedbacks to compare.
     """
@@ -42,7 +42,7 @@ class ToLabel:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What may be answered; nothing where the answer is a list of marks."""
+        """The possible answers; none if the answer is a list of marks."""
         if self.kind in MARKS:
             return ()
         return CHOICES if self.paired else FINDINGS if self.kind == "claims" else self.rubric.scale.labels
@@ -54,7 +54,7 @@ class ToLabel:
 
     @property
     def paired(self) -> bool:
-        """Whether two things are shown side by side, on sides that are drawn."""
+        """Whether two things are shown side by side, in random order."""
         return self.kind in ("pairwise", "feedback")
 
 
@@ -89,7 +89,7 @@ def _questions(
     item: Item, rubric: Rubric, kind: Kind, said: Sequence[Mapping[tuple[str, str, int], str]]
 ) -> Iterator[ToLabel]:
     for responses in _places(item, kind):
-        base = [item.id, rubric.to_dict(), list(responses)]  # of the first two kinds the key is this, as ever
+        base = [item.id, rubric.to_dict(), list(responses)]  # the key of the first two kinds, as in earlier versions
         if kind in ("absolute", "pairwise"):
             yield ToLabel(fingerprint(base), item, rubric, responses, _known(item, rubric, responses), kind)
         elif kind == "claims":

@@ -1,4 +1,4 @@
-"""What is made of the labels: a table for the audit, items with gold for training, the log of all events."""
+"""The files made of the labels: a table for the audit, items with gold for training, the log of all events."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ def write_labels(folder: Path, store: LabelStore, questions: Mapping[str, ToLabe
 
     `labels.csv` has one row per labelled question, in the order of the items: `item`, `criterion`, `response_index` (of
     pairs `response_a` and `response_b`), `gold`, and a column `human_NAME` for each rater. `gold` is the mean of
-    scores, and of pairs what most raters chose ("" where no choice has most). Ids that a spreadsheet would run as a
+    scores, and for pairs the choice of most raters ("" if there is a tie). Ids that a spreadsheet would run as a
     formula have an apostrophe in front, which the audit knows. `labelled.jsonl` has an item for each labelled question,
     with its rubric and one gold label, for `dikast train` and `dikast corpus convert`.
     """
@@ -65,7 +65,7 @@ def _gold(question: ToLabel, said: Sequence[str]) -> str:
 
 
 def _taught(questions: Mapping[str, ToLabel], given: Mapping[str, Mapping[str, str]]) -> Iterator[Item]:
-    """What was labelled, as items with gold; the claims of a response are one item."""
+    """The labelled questions as items with gold; the claims of a response are one item."""
     asked = {(each.item.id, each.rubric.name, each.responses) for each in questions.values()}
     count = Counter(item for item, *_ in asked)
     golds: dict[tuple[str, str, tuple[int, ...]], tuple[ToLabel, dict[str, Any]]] = {}
@@ -85,8 +85,8 @@ def _taught(questions: Mapping[str, ToLabel], given: Mapping[str, Mapping[str, s
 
 
 def _taught_gold(question: ToLabel, said: Sequence[str]) -> dict[str, Any] | None:
-    """The gold that labels make: of scores the middle one (the lower of two), else what most raters said; None where
-    nothing has most.
+    """The gold of several labels: for scores the median (the lower of two), else the label of most raters; None if
+    there is a tie.
     """
     scale = question.rubric.scale
     several = {"raters": list(said)} if len(said) > 1 else {}

@@ -1,4 +1,6 @@
-"""Marks: spans in a response's text and boxes on its pictures, as what a form sends, as what is kept, and how alike."""
+"""Marks: spans in a response's text and boxes on its pictures, as forms send them, as they are stored, and their
+similarity.
+"""
 
 import re
 from collections import Counter
@@ -10,7 +12,8 @@ import orjson
 Span = tuple[int, int]
 Box = tuple[int, float, float, float, float]  # picture (from 0); left, top, width, height as shares of its sides
 MOST_BOXES = 100
-_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\s\u3040-\u30ff\u3400-\u9fff]+")  # a character where none are apart
+# a word, or a character of a script that has no spaces between words
+_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\s\u3040-\u30ff\u3400-\u9fff]+")
 _GRID = 100  # cells of a picture's side in which boxes are compared
 _LEAST, _MOST = 0.002, 1.0001  # of a picture's side
 
@@ -39,7 +42,7 @@ def spans_from(numbers: Sequence[str], text: str) -> str:
 def boxes_from(lines: str, pictures: int) -> str:
     """The label of boxes, one a line: number of the picture (from 1), left, top, width, height in per cent of it.
 
-    ValueError for a line that is no box on a picture that is there.
+    ValueError for a line that is not a box on an existing picture.
     """
     found = []
     for line in filter(str.strip, lines.splitlines()):
@@ -57,12 +60,12 @@ def boxes_from(lines: str, pictures: int) -> str:
 
 
 def span_alike(one: str, other: str) -> float:
-    """Characters that both marked, as a share of those that either did; 1 where neither marked any."""
+    """Characters that both marked, as a share of those that either marked; 1 if neither marked any."""
     return _jaccard(*({i for start, end in orjson.loads(each) for i in range(start, end)} for each in (one, other)))
 
 
 def box_alike(one: str, other: str) -> float:
-    """The area in both raters' boxes as a share of that in either's, over all pictures, on a grid of 100 by 100."""
+    """The area in both raters' boxes as a share of the area in either's, over all pictures, on a grid of 100 by 100."""
     return _jaccard(*(_cells(each) for each in (one, other)))
 
 

@@ -1,4 +1,4 @@
-"""Pages that a program serves to people on their own machine: who may ask, what every answer says, how it stops."""
+"""Pages served to people on their own machine: access checks, security headers, shutdown."""
 
 import asyncio
 import signal
@@ -12,15 +12,15 @@ from aiohttp.typedefs import Handler, Middleware
 from dikast.core.errors import UserError
 from dikast.serving.delivery import delivered
 
-BODY_SECONDS, IDLE_SECONDS = 30, 75  # for a form to arrive; of a connection without a complete head of a request
+BODY_SECONDS, IDLE_SECONDS = 30, 75  # seconds for a form to arrive; for a connection without a complete request header
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def guard(policy: str, hosts: Collection[str] = ()) -> Middleware:
     """A middleware: forms of other sites are refused, and every answer has the content security `policy`.
 
-    hosts: the names under which the pages may be asked for, where they are known: another name that leads to this
-    machine (DNS rebinding) is refused.
+    hosts: the host names under which the pages are served, if known: another name that resolves to this machine (DNS
+    rebinding) is refused.
     """
     headers = {
         "Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin",
@@ -56,7 +56,7 @@ def _name(host: str) -> str:
 
 
 def html(text: str) -> web.Response:
-    """A page that no cache keeps."""
+    """A page that must not be cached."""
     return web.Response(text=text, content_type="text/html", headers={"Cache-Control": "no-store"})
 
 

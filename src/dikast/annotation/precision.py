@@ -20,8 +20,8 @@ _WORTH = {"a": 1.0, "tie": 0.5, "b": 0.0}
 
 
 def worth(question: ToLabel, value: str) -> float:
-    """A label from 0 to 1: its position on the scale; for two things side by side, what the first of them earns; 1 for
-    a claim that is right, and where there was nothing to mark.
+    """A label from 0 to 1: its position on the scale; for two things side by side, the share that the first one earns;
+    1 for a claim that is right, or if there was nothing to mark.
     """
     if question.paired:
         return _WORTH[value]
@@ -33,7 +33,7 @@ def worth(question: ToLabel, value: str) -> float:
 
 
 def label_alike(question: ToLabel, one: str, other: str) -> float:
-    """How far two labels agree: 1 or 0, and of marks what both cover as a share of what either does."""
+    """The agreement of two labels: 1 or 0, and for marks the intersection as a share of the union."""
     if question.kind in MARKS:
         return (span_alike if question.kind == "spans" else box_alike)(one, other)
     return float(one == other)
@@ -42,7 +42,7 @@ def label_alike(question: ToLabel, one: str, other: str) -> float:
 def progress(
     questions: Mapping[str, ToLabel], labels: Sequence[Labelled], judged: Mapping[str, float] | None = None
 ) -> dict[str, Estimate]:
-    """The figures of the owner's page; `judged`: what a judge gave each question, from 0 to 1, for PPI++."""
+    """The figures of the owner's page; `judged`: a judge's score of each question, from 0 to 1, for PPI++."""
     by_question: dict[str, dict[str, str]] = defaultdict(dict)
     again: list[float] = []
     right: list[bool] = []

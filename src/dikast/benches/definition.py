@@ -117,7 +117,7 @@ class GoldMap:
 
 @dataclass(frozen=True, kw_only=True)
 class BenchProtocol:
-    """How the bench is asked: the orders of a pair, and what a missing verdict counts.
+    """How the bench is asked: the orders of a pair, and how a missing verdict counts.
 
     `samples` of each question, at `temperature` and `top_p`, are the authors': `--protocol authors` asks so.
     """
@@ -131,12 +131,12 @@ class BenchProtocol:
 
 @dataclass(frozen=True, kw_only=True)
 class OfficialMetric:
-    """The figure that the authors print. `failures` is what their code makes of a verdict that is missing.
+    """The figure that the authors print. `failures` is how their code counts a missing verdict.
 
-    `over` says how groups are joined: all rows alike, groups alike, or `sections` of groups, sections alike. In a
-    section each row counts once, or as often as the `weights` of its group say. `ties_apart` is a group of items with
-    several right responses that has a score of its own (RewardBench 2). `trap` is told beside the figure where the rule
-    is wrong or harmful.
+    `over` says how groups are joined: all rows weighted equally, groups weighted equally, or `sections` of groups,
+    sections weighted equally. In a section each row counts once, or as often as the `weights` of its group say.
+    `ties_apart` is a group of items with several right responses that has a score of its own (RewardBench 2). `trap` is
+    reported beside the figure if the rule is wrong or harmful.
     """
 
     metric: tuple[Metric, ...]
@@ -155,7 +155,7 @@ class Bench:
     """A benchmark of judges, as its file describes it. `from_memory` names facts that were not verified.
 
     `rendered` is the column of the authors' prompt, `slots` and `edges` how a format is learnt from it
-    (`prompts.learn`). `gold_by` is who wrote gold, where that was a model.
+    (`prompts.learn`). `gold_by` is the author of gold, if that was a model.
     """
 
     name: str

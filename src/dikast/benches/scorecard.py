@@ -31,7 +31,7 @@ _SAME_JUDGE = 4  # minimum letters that two names must share to be reported as r
 class Scorecard:
     """The results of a judge on a bench. `told` describes the rows of every figure: which, how many, how sampled.
 
-    `official` is what the authors' code would report, `ours` the audit's headline; `audit` holds all its tables.
+    `official` is what the authors' code would report, `ours` the audit's main figures; `audit` holds all its tables.
     """
 
     bench: Bench
@@ -223,7 +223,7 @@ def _spent(summary: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _told_spent(spent: Mapping[str, Any]) -> str:
-    """What the verdicts took, in words; "" of recorded ones."""
+    """The cost of the verdicts in words; "" for recorded ones."""
     if "usage" not in spent:
         return ""
     usage = spent["usage"]

@@ -46,7 +46,7 @@ def effect(
     once for all arms and seeds, so that arms are paired), and that over seeds (the variance of the seeds' own effects
     over their number). Student's quantile has the degrees of freedom of Welch and Satterthwaite. The part over items
     contains a little of the other, so the interval is slightly too wide. With `trained` and one seed there is no
-    interval: how far another training would have come is unknown. Judges that are not trained have one seed here.
+    interval: since the variation between trainings is unknown. Judges that are not trained have one seed here.
     """
     seeds = {len(runs) for runs in arms.values()}
     if len(seeds) != 1 or 0 in seeds:

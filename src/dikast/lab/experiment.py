@@ -1,4 +1,6 @@
-"""What an experiment is: one small YAML file, read strictly, with its rule written before the first run."""
+"""The definition of an experiment: one small YAML file, checked strictly, with its rule written before the
+first run.
+"""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -33,7 +35,7 @@ class Items:
     all).
 
     `lessons`: with worked feedback (`dikast world teach`); `quote`, `reference` and `padding` as there, the latter two
-    in percent. `change`: what is changed in them.
+    in percent. `change`: the changes made to them.
     """
 
     world: Mapping[str, Any] = field(default_factory=dict)
@@ -56,7 +58,7 @@ class Taught(Items):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmBudget:
-    """How much every arm is taught: `examples`, or `tokens` (prompt and reply), one of them."""
+    """The amount of training of every arm: either `examples` or `tokens` (prompt and reply)."""
 
     examples: int = option(0, least=0)
     tokens: int = option(0, least=0)
@@ -66,8 +68,9 @@ class ArmBudget:
 class Arm:
     """One configuration.
 
-    `data` and `train` (a training configuration without data, seed and steps) make a judge; without `train`, `judge`
-    is one that is there. `held`: what it grades. `format`, `without`, `read` and `max_tokens` as for `dikast grade`.
+    `data` and `train` (a training configuration without data, seed and steps) make a judge; without `train`, `judge` is
+    an existing one. `held`: the items that it grades. `format`, `without`, `read` and `max_tokens` as for `dikast
+    grade`.
     `draw`: which of the random draws; it changes the seed of the training and nothing else.
     """
 
@@ -85,7 +88,7 @@ class Arm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """A difference of arms in one figure on one held-out set: `arm` less `against`, or the `slope` over arms.
+    """A difference of arms in one figure on one held-out set: `arm` minus `against`, or the `slope` over arms.
 
     `slope`: arm -> dose, the least-squares slope of the figure by the dose.
     """
@@ -97,7 +100,7 @@ class Effect:
     slope: Mapping[str, float] = field(default_factory=dict)
 
     def weights(self) -> dict[str, float]:
-        """What each arm's figure counts."""
+        """The weight of each arm's figure."""
         if not self.slope:
             return {self.arm: 1.0, self.against: -1.0}
         middle = math.fsum(self.slope.values()) / len(self.slope)
@@ -107,20 +110,20 @@ class Effect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Region:
-    """Where an interval has to lie as a whole: `above` a number, `below` one, or `within` two."""
+    """The region in which an interval has to lie as a whole: `above` a number, `below` one, or `within` two."""
 
     above: float | None = None
     below: float | None = None
     within: tuple[float, float] | None = None
 
     def holds(self, low: float, high: float) -> bool:
-        """Whether the interval lies there; NaN lies nowhere."""
+        """Whether the interval lies in the region; never for NaN."""
         if self.within is not None:
             return self.within[0] <= low and high <= self.within[1]
         return low > self.above if self.above is not None else high < (self.below if self.below is not None else -1e99)
 
     def told(self) -> str:
-        """In words, such as `above 0.03`."""
+        """The region in words, such as `above 0.03`."""
         if self.within is not None:
             return f"within {self.within[0]:g} and {self.within[1]:g}"
         return f"above {self.above:g}" if self.above is not None else f"below {self.below:g}"
@@ -207,7 +210,7 @@ def load_experiment(
 
 
 def read_experiment(document: Located, folder: Path, name: str) -> Experiment:
-    """The experiment of a document; DataError with all its mistakes. Files that it names may be gone since."""
+    """The experiment of a document; DataError with all its mistakes. Files that it names may be missing by now."""
     mistakes = Mistakes(document)
     written = read_settings(Document, mistakes)
     mistakes.raise_all()
@@ -241,7 +244,7 @@ def _arm(name: str, written: Document, mistakes: Mistakes) -> Arm | None:
     def wrong(message: str, *at: object) -> None:
         own = at and _has(changes, at)
         told = UserError(str(mistakes.document.error(message, *(("arms", name) if own else ("base",)), *at)))
-        if str(told) not in map(str, mistakes):  # of the base: once, not for every arm
+        if str(told) not in map(str, mistakes):  # mistakes in the base are reported once, not for every arm
             mistakes.append(told)
 
     if not isinstance(changes, dict):
@@ -273,7 +276,7 @@ def _arm(name: str, written: Document, mistakes: Mistakes) -> Arm | None:
 
 
 def _has(value: Any, at: Sequence[object]) -> bool:
-    """Whether keys lead anywhere."""
+    """Whether the keys lead to a value."""
     for key in at:
         if not isinstance(value, Mapping) or key not in value:
             return False
@@ -325,7 +328,7 @@ def _check_effects(written: Document, wrong: Callable[..., None]) -> None:
 
 
 def _overlap(one: Region, other: Region) -> bool:
-    """Whether some interval lies in both."""
+    """Whether some interval could lie in both."""
 
     def ends(region: Region) -> tuple[float, float]:
         if region.within is not None:

@@ -1,4 +1,4 @@
-"""What experiments found: figures, effects and verdicts by the written rules, from run folders alone."""
+"""The findings of experiments: figures, effects and verdicts by the written rules, from run folders alone."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -51,7 +51,9 @@ class Reversal:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One experiment: `figures` (arm, held, figure) -> mean over seeds; `cost` of what its arms share counts once."""
+    """One experiment: `figures` (arm, held, figure) -> mean over seeds; the `cost` of stages that arms share counts
+    once.
+    """
 
     experiment: Experiment
     seeds: tuple[int, ...]
@@ -74,7 +76,7 @@ def findings(out: str | Path, how: Resampling | None = None) -> list[Finding]:
 
 
 def finding(out: Path, plan: Mapping[str, Any], how: Resampling) -> Finding:
-    """What one experiment found so far, of the seeds that every arm is done with."""
+    """The finding of one experiment so far, from the seeds that every arm has finished."""
     experiment = read_experiment(Located(plan["told"], f"{plan['name']}.yaml"), Path(), plan["name"])
     places = {(each["arm"], each["seed"], each["held"]): each for each in plan["runs"]}
     seeds = sorted({seed for _, seed, _ in places})
@@ -151,7 +153,7 @@ def _lined_up(
 ) -> tuple[dict[str, list[ArmRun]], list[tuple[str, str, int]], RunVerdicts]:
     """The verdicts of the arms of an effect, in one order of all their items.
 
-    Without training there is nothing that seeds would change but the items: those of all seeds stand side by side.
+    Without training, seeds only change the items, so those of all seeds are concatenated.
     """
     first = next(iter(each.weights()))
     if experiment.trains:

@@ -1,4 +1,6 @@
-"""What an experiment changes in items: references, feedback, gold, length, and words that should have no effect."""
+"""Changes that an experiment makes to items: references, feedback, gold, length, and words that should have
+no effect.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,11 +30,12 @@ class Change:
     """Changes, made in this order; shares are probabilities, drawn for each item from its id.
 
     `rubrics`: keep only items with one of the first so many different rubrics (0: all). `reference`: `none` removes it;
-    `true` is what the gold claims say; `reordered` says the same in reverse order; `wrong` repeats every wrong claim of
-    the response; a number from 0 to 1 is the share of wrong claims that it repeats. `feedback`: `none`, or
-    `shuffled`, that of another item. `noise`: share of items whose gold is another label, drawn evenly. `bias`: labels
-    added to gold. `lengthen`: how much more filler a good response has than a poor one, 0 none to 1 all. `filler`:
-    sentences that say nothing, added to every response. `leak`: share of items whose instruction says the gold label.
+    `true` consists of the gold claims; `reordered` is the same in reverse order; `wrong` repeats every wrong claim of
+    the response; a number from 0 to 1 is the share of wrong claims that it repeats. `feedback`: `none`, or `shuffled`,
+    that of another item. `noise`: share of items whose gold is another label, drawn evenly. `bias`: labels added to
+    gold. `lengthen`: how much more filler a good response has than a poor one, 0 none to 1 all. `filler`: number of
+    sentences without content that are added to every response. `leak`: share of items whose instruction says the gold
+    label.
     `attack`: share of responses with a sentence of the family `attacks` (one of several, drawn). `other_picture`: share
     of items shown the pictures of another item; gold stays.
     """
@@ -121,7 +124,7 @@ def _sentence(text: str) -> str:
 
 
 def _mistaken(item: Item, change: Change, rng: np.random.Generator) -> Item:
-    """With gold as a teacher would give it who errs; the feedback keeps to what is true."""
+    """With gold as from a teacher who makes mistakes; the feedback stays true."""
     if not isinstance(item.rubric, Rubric) or not isinstance(item.gold, dict):
         raise UserError(f"noise and bias: item {item.id!r} has no rubric with a scale, or no gold")
     labels, values = item.rubric.scale.labels, item.rubric.scale.values

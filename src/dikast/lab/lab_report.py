@@ -1,4 +1,4 @@
-"""The findings of the lab as Markdown and as JSON values; everything in them comes from run folders."""
+"""The findings of the lab as Markdown and as JSON values; all contents come from run folders."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Small judges to start from: the shape of `scout` with another width and depth, its tokenizer, no weights."""
+"""Small untrained judges: the architecture of `scout` with another width and depth, its tokenizer, no weights."""
 
 import re
 from importlib import resources

@@ -1,4 +1,4 @@
-"""Running experiments: what is fixed before the first run, and the stages, several at a time in processes."""
+"""Running experiments: the plan is fixed before the first run, then stages run in several processes."""
 
 import multiprocessing
 import os
@@ -28,10 +28,10 @@ def run_experiments(
 ) -> None:
     """Run every arm with every seed (`seeds`: only the first so many) into the folder `out`; running again goes on.
 
-    `out` gets `NAME/experiment.json` (what was fixed before the first run, and where the runs are), `items/`, `judges/`
-    and `runs/`, ordinary run folders. `jobs` processes work at a time, each with one thread on a CPU. UserError where a
-    file has changed since its first run, and where a set has no gold that a figure needs, before anything is trained;
-    RunError for arms that failed, after the others are done.
+    `out` gets `NAME/experiment.json` (the plan as fixed before the first run, and the paths of the runs), `items/`,
+    `judges/` and `runs/`, ordinary run folders. `jobs` processes work at a time, each with one thread on a CPU.
+    UserError where a file has changed since its first run, and where a set has no gold that a figure needs, before
+    anything is trained; RunError for arms that failed, after the others are done.
     """
     folder = Path(out)
     with one_writer(folder, "running experiments"):
@@ -57,7 +57,7 @@ def run_experiments(
 
 
 def _fix(experiment: Experiment, runs: dict[tuple[str, int, str], RunStage], out: Path) -> None:
-    """Write down what is tested before it is; UserError where something else was."""
+    """Write the plan before the first run; UserError if the folder holds another one."""
     path = out / experiment.name / PLAN
     places = [
         {"arm": arm, "seed": seed, "held": held, "run": str(stage.folder(out).relative_to(out)),
@@ -81,7 +81,7 @@ def _fix(experiment: Experiment, runs: dict[tuple[str, int, str], RunStage], out
 
 
 def read_plan(path: Path) -> dict[str, Any]:
-    """What was fixed before the first run; DataError for a damaged file, and for one whose runs lie elsewhere."""
+    """The plan as fixed before the first run; DataError for a damaged file, and for one whose runs lie elsewhere."""
     try:
         plan = orjson.loads(path.read_bytes())
         for each in plan["runs"]:
@@ -142,7 +142,7 @@ def _told(group: Iterable[Any]) -> str:
 
 
 def _work(group: Sequence[Stage], out: str) -> tuple[type[DikastError], str]:
-    """What went wrong, "" for nothing; errors themselves do not all survive the way between processes."""
+    """The error message, "" for none; not all exceptions can be passed between processes."""
     try:
         for stage in group:
             stage.run(Path(out))
@@ -152,7 +152,7 @@ def _work(group: Sequence[Stage], out: str) -> tuple[type[DikastError], str]:
 
 
 def _alone() -> None:
-    """One thread, so that the machine changes no result; and no life without the parent, which may be killed."""
+    """Use one thread, so that results do not depend on the machine; and end with the parent, which may be killed."""
     os.environ["OMP_NUM_THREADS"] = "1"
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

@@ -1,7 +1,7 @@
-"""The stages of an experiment: items, judges, runs. Arms that need the same thing share it; each stage goes on.
+"""The stages of an experiment: items, judges, runs. Arms that need the same stage share it; each stage is resumable.
 
-A stage is named by the fingerprint of everything that decides it, and its folder by that name, so a stage that is there
-is not done again and one that was interrupted goes on. The work is that of the ordinary functions: `write_world`,
+A stage is named by the fingerprint of everything that determines it, and its folder by that name, so a finished stage
+is not repeated and an interrupted one is resumed. The work is that of the ordinary functions: `write_world`,
 `write_lessons`, `sft`, `grade_file`.
 """
 
@@ -32,7 +32,7 @@ from dikast.worlds.settings import Settings
 ITEMS = "items.jsonl"
 COST = "cost.json"
 SUMMARY = "summary.json"
-TAUGHT_SEED, HELD_SEED = 1_000, 500_000  # where the seeds of what is taught, and of what is held out, begin
+TAUGHT_SEED, HELD_SEED = 1_000, 500_000  # first seeds of training items, and of held-out items
 _SHOWN = 12  # digits of a name
 
 
@@ -46,13 +46,13 @@ class ItemsStage:
 
     @property
     def name(self) -> str:
-        """What decides the items."""
+        """The name by everything that determines the items."""
         file = Path(self.root) / self.told.items
         told = {**dataclasses.asdict(self.told), "formats": 0, "repeat": 0}
         return _name(told, self.seed, checksum(file) if self.told.items else "")
 
     def folder(self, out: Path) -> Path:
-        """Where they lie."""
+        """Their folder."""
         return out / "items" / self.name
 
     def run(self, out: Path) -> None:
@@ -94,7 +94,7 @@ class JudgeStage:
 
     @property
     def name(self) -> str:
-        """What decides the judge."""
+        """The name by everything that determines the judge."""
         parts = [{**dataclasses.asdict(each), "of": stage.name} for each, stage in self._data()]
         return _name(parts, dict(self.arm.train), dataclasses.asdict(self.arm.budget), self.draw, self.root)
 
@@ -104,7 +104,7 @@ class JudgeStage:
         return self.seed + 1_000 * self.arm.draw
 
     def items(self) -> list[ItemsStage]:
-        """What it is taught."""
+        """The items that it is trained on."""
         return [stage for _, stage in self._data()]
 
     def folder(self, out: Path) -> Path:
@@ -112,15 +112,15 @@ class JudgeStage:
         return out / "judges" / self.name
 
     def model(self, out: Path) -> Path:
-        """The judge, when it is trained."""
+        """The judge, once it is trained."""
         return self.folder(out) / "model"
 
     def prepare(self, out: Path) -> None:
-        """Make the folder that it starts from, where it is one of the lab's own."""
+        """Make the folder of the initial model, if it is one of the lab's own."""
         self._start(str(self.arm.train.get("init", "")), out)
 
     def run(self, out: Path) -> None:
-        """Train it, or go on."""
+        """Train it, or resume."""
         from dikast.training.config import load_config
         from dikast.training.sft import sft
 
@@ -189,12 +189,12 @@ class RunStage:
 
     @property
     def items(self) -> ItemsStage:
-        """What is graded: with judges that are trained the same items for all seeds, else new ones for each seed."""
+        """The items to grade: the same for all seeds if judges are trained, else new ones for each seed."""
         return ItemsStage(self.arm.held[self.held], HELD_SEED + (0 if self.arm.train else self.seed), self.root)
 
     @property
     def name(self) -> str:
-        """What decides the verdicts."""
+        """The name by everything that determines the verdicts."""
         judge = self.judge.name if self.judge else self.arm.judge
         return _name(judge, self.items.name, *map(repr, self._asked()))
 
@@ -206,7 +206,7 @@ class RunStage:
         return out / "runs" / self.name
 
     def run(self, out: Path) -> None:
-        """Grade, or go on."""
+        """Grade, or resume."""
         from dikast.engines.base import Sampling
         from dikast.judging.judge import Judge
         from dikast.judging.judge_file import grade_file
@@ -246,7 +246,9 @@ def runs_of(experiment: Experiment, seeds: tuple[int, ...]) -> dict[tuple[str, i
 
 
 def _relative(experiment: Experiment) -> bool:
-    """Whether anything may lie beside the file; then its folder decides too, what the catalogue names lies nowhere."""
+    """Whether files beside the experiment's may be named; then its folder matters too. Experiments of the catalogue
+    name none.
+    """
     return str(experiment.folder) != "."
 
 

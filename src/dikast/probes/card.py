@@ -111,7 +111,9 @@ class Card:
         )
 
     def _noise(self) -> str:
-        """How strongly answers follow gold, since a judge that answers at random is insensitive to every change."""
+        """A note on how strongly answers follow gold, since a judge that answers at random is insensitive to every
+        change.
+        """
         if math.isnan(self.gain.value):
             return "How far answers follow gold is unknown: too few unchanged items have gold"
         weak = f": it may be less than {FLOOR:g}, so that nothing is told sound" if self.gain.low < FLOOR else ""

@@ -1,4 +1,4 @@
-"""What of an item is shown: its slots by name for a template, or its turns as they are."""
+"""The content of an item that is shown: its slots by name for a template, or its turns as they are."""
 
 from typing import Any
 
@@ -19,9 +19,9 @@ NAMES = (
 def names_for(
     kind: str, slots: Slots, item: Item, rubric: Rubric, responses: tuple[int, ...], *, apart: bool = False
 ) -> dict[str, Any]:
-    """Everything a template of that kind may use, by name. What the item does not have is None.
+    """Everything a template of that kind may use, by name. Missing fields are None.
 
-    `apart` takes the instruction's media out of it and into `images`, for prompts that show them elsewhere.
+    `apart` moves the instruction's media into `images`, for prompts that show them elsewhere.
     """
     roles = ROLES[kind]
     if len(responses) != len(roles):
@@ -55,7 +55,7 @@ def _apart(turns: tuple[Turn, ...]) -> tuple[tuple[Turn, ...], Content]:
 
 
 def check_item(needs: tuple[str, ...], item: Item, where: str) -> None:
-    """DataError for what a prompt cannot do without and the item has not."""
+    """DataError if the item lacks something that the prompt needs."""
     for need in needs:
         if need != "levels" and not getattr(item, need):
             message = f"{where} cannot ask without a {need}, and item {item.id!r} has none: give it one, or use another"

@@ -9,7 +9,7 @@ import re
 import unicodedata
 from functools import lru_cache
 
-# Everything that any common tool takes for a line break, so that no break is overlooked.
+# All characters that any common tool treats as a line break.
 _BREAK = re.compile("([\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029])")
 # What may occur before or inside a heading without changing how it reads: space, invisible characters, markdown.
 _INVISIBLE = (
@@ -28,7 +28,7 @@ def _squeezed(guard: str) -> str:
 
 @lru_cache(maxsize=64)
 def _lead(guard: str) -> re.Pattern[str]:
-    """What is passed over before a guard: all signs of markdown but the one that the guard itself begins with."""
+    """What is skipped before a guard: all markdown characters except the one that the guard begins with."""
     signs = re.escape(_SIGNS.replace(guard[:1], ""))
     return re.compile(rf"[\s{_INVISIBLE}{signs}]*+")
 
@@ -68,7 +68,7 @@ def escape(text: str, guards: tuple[str, ...]) -> str:
 
 
 def unescape(text: str, guards: tuple[str, ...]) -> str:
-    """What `escape` was given."""
+    """The inverse of `escape`."""
     if not guards:
         return text
     return "".join(

@@ -1,4 +1,4 @@
-"""A format asks and parses in one object: item + rubric -> messages, reply -> what it says."""
+"""A format asks and parses in one object: item + rubric -> messages, reply -> verdict."""
 
 import re
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ from dikast.prompts.parsed import PAIR_WORDS, SLOTS, Parsed, Target
 from dikast.prompts.render import Slots, headed, names_in, render
 from dikast.prompts.target import Reply, target
 
-RENDERING = 1  # rises when the same YAML would give another prompt (escaping, separators, how a scale is spelt)
+RENDERING = 1  # increased when the same YAML would give another prompt (escaping, separators, spelling of a scale)
 _KEYS = (
     "name", "about", "kind", "dialect", "marker", "feedback", "explains", "heading", "words", "verbatim", "exact",
     "needs", "scale", "system", "user",
@@ -42,11 +42,11 @@ class Format:
     `kind` says whether one response is graded or two are compared. `system` and `user` are Jinja templates; a format
     with `verbatim` has none and sends the item's turns as they are. `marker` is the text after which the verdict's
     label stands ("" if it cannot be read there). `feedback` says whether prose is asked for before the verdict,
-    `explains` whether it is asked for after it.
-    `heading` is the pattern of the headings ("{}" is replaced by the title), for escaping; "" escapes nothing. `words`
-    spells the slots of a pair; a pair without a word for `tie` allows none. An `exact` format sends its text as the
-    template makes it, nothing escaped and nothing taken off at the ends. `needs` names what an item must have, as the
-    prompt has no form without it; `scale` is the only scale the prompt mentions, "" for any.
+    `explains` whether it is asked for after it. `heading` is the pattern of the headings ("{}" is replaced by the
+    title), for escaping; "" escapes nothing. `words` spells the slots of a pair; a pair without a word for `tie` allows
+    none. An `exact` format sends its text exactly as the template makes it, without escaping or stripping. `needs`
+    names what an item must have, as the prompt has no form without it; `scale` is the only scale the prompt mentions,
+    "" for any.
     """
 
     name: str
@@ -68,14 +68,14 @@ class Format:
 
     @property
     def guards(self) -> tuple[str, ...]:
-        """What no line of user text may begin with in this format's prompts."""
+        """Strings that no line of user text may begin with in this format's prompts."""
         if not self.heading:
             return ()
         return tuple(guard for guard in (self.heading.split("{}")[0].strip(), self.marker) if guard)
 
     @property
     def lead(self) -> str:
-        """What joins the prose to a marker that Dikast adds; bracketed results go on in their line."""
+        """The text between the prose and a marker that Dikast adds; bracketed results continue their line."""
         return " " if self.dialect == "bracketed" else "\n"
 
     def to_dict(self) -> dict[str, Any]:
@@ -143,12 +143,12 @@ class Format:
     def target(self, gold: Gold, rubric: Rubric, *, where: str = "") -> Reply:
         """The reply that a perfect judge would give in this format; parsing it gives the gold back.
 
-        DataError, with `where` in front, for what this format cannot say.
+        DataError, with `where` in front, for a verdict that this format cannot express.
         """
         return target(self, gold, rubric, where=where)
 
     def parse(self, reply: str, rubric: Rubric, *, finish: str = "stop", refusal: str = "") -> Parsed:
-        """What `reply` says; `finish` is `length` if it was cut off, `refusal` the server's own refusal field."""
+        """The verdict of `reply`; `finish` is `length` if it was cut off, `refusal` the server's own refusal field."""
         scale = rubric.scale if self.kind == "absolute" else None
         target = Target(scale, self.marker, self.words)
         return parse_for(get_dialect(self.dialect), reply, target, finish=finish, refusal=refusal)
@@ -230,7 +230,7 @@ def _read(document: Located) -> Format:
 
 
 def _try_out(document: Located, form: Format) -> None:
-    """Render once with everything there and once with as little as can be, so that mistakes show when it is loaded."""
+    """Render once with all fields and once with as few as possible, so that mistakes show when it is loaded."""
     full = Item.of("q", responses=["one", "two"], reference="r", context="c")
     bare = Item.of(
         "q" if "instruction" in form.needs else (),

@@ -1,4 +1,4 @@
-"""What a perfect judge would say of an item: read from its gold."""
+"""The verdict of a perfect judge on an item, from its gold."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from dikast.core.rubric import Rubric
 from dikast.core.verdict import Claim
 from dikast.prompts.pair_names import exchanged
 
-_FINDINGS = {"unsupported": "unclear"}  # worlds say it of what cannot be seen
+_FINDINGS = {"unsupported": "unclear"}  # used by worlds for claims that cannot be checked
 _SLOTS = {"a": ("first", "second"), "b": ("second", "first")}
 
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """What is right. `label` is a label of the scale, or for a pair the slot that wins: `first`, `second`, `tie`.
+    """The correct verdict. `label` is a label of the scale, or for a pair the slot that wins: `first`, `second`, `tie`.
 
     `claims` of a pair are those of the response shown first, then of the other; `split` of them are the first's.
     """

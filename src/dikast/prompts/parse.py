@@ -1,4 +1,6 @@
-"""From a reply to what it says: thinking taken off, the dialect's reading, and a status with a reason where none is."""
+"""Parsing a reply: reasoning is removed, the dialect reads the verdict, and a missing verdict gets a status and a
+reason.
+"""
 
 import re
 
@@ -11,7 +13,7 @@ from dikast.prompts.dialects import DIALECTS, Dialect
 from dikast.prompts.dialects.label import END_TOKEN
 from dikast.prompts.parsed import PAIR_WORDS, Parsed, Stated, Target
 
-# At the head of the reply only: a judge may well quote a response that refuses.
+# Only at the beginning of the reply, since a judge may quote a response that refuses.
 _REFUSAL = re.compile(
     r"[\s*_#>-]{0,20}+(?:(?:sorry|unfortunately|(?:my\s)?apologies|as an ai\b[^.,\n]{0,60})[,.!]?\s{1,3}+(?:but\s)?)?"
     r"(?:i(?:['’]m|\sam)(?:\s\w{1,12})?\s(?:sorry|unable|not able)|i\sapologi[sz]e"
@@ -44,7 +46,7 @@ def parse_reply(
     finish: str = "stop",
     refusal: str = "",
 ) -> Parsed:
-    """Read `reply` as `dialect` says; `scale` None means a pair, whose slots are spelt as in `words`.
+    """Parse `reply` by `dialect`; `scale` None means a pair, whose slots are spelt as in `words`.
 
     `finish` is `length` for a reply cut off at the token limit, or another word than `stop` for one that may be cut;
     `refusal` is the server's own refusal field.
@@ -106,7 +108,7 @@ def _around(text: str, stated: Stated) -> str:
 
 
 def _could_go_on(text: str, stated: Stated, target: Target) -> bool:
-    """Whether a reply cut off right after its label could have been meant to go on into another label."""
+    """Whether a reply cut off right after its label could have continued to another label."""
     said = stated.said.strip().casefold()
     rest = text[stated.end :].strip(" \t*_`")
     if target.scale is None:

@@ -1,4 +1,4 @@
-"""What a reply was found to say."""
+"""The result of parsing a reply."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -13,11 +13,11 @@ PAIR_WORDS: tuple[tuple[str, str], ...] = (("first", "A"), ("second", "B"), ("ti
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """A reply, read: a label, or a status that says why there is none.
+    """A parsed reply: a label, or a status that says why there is none.
 
     `label` is a label of the rubric's scale, or for a pair the slot that won: `first`, `second` or `tie`. `feedback` is
-    the prose with verdict and marker taken out; `reason` says, for people, why there is no verdict.
-    `conflict` marks a verdict that other verdicts in the same reply contradict.
+    the prose without verdict and marker; `reason` says, for people, why there is no verdict. `conflict` marks a verdict
+    that other verdicts in the same reply contradict.
     """
 
     status: Status
@@ -34,7 +34,7 @@ class Parsed:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a reply may state: a label of `scale`, or, where that is None, a slot of a pair.
+    """The possible verdicts of a reply: labels of `scale`, or, if that is None, slots of a pair.
 
     `marker` is the text after which the format asks for the verdict; `words` spells the slots as the format does, as
     (slot, word). A slot without a word (a format that allows no tie) is off the scale.
@@ -48,7 +48,7 @@ class Target:
         return label in self.scale if self.scale is not None else label in dict(self.words)
 
     def __str__(self) -> str:
-        """What could have been said, for messages."""
+        """The possible verdicts, for messages."""
         return f"the scale {self.scale}" if self.scale is not None else ", ".join(word for _, word in self.words)
 
 
@@ -56,8 +56,8 @@ class Target:
 class Stated:
     """A verdict found in a text: `text[start:end]` holds it with its marker.
 
-    `label` is None when what was stated (`said`) is not on the scale. `words`: it is a sentence, which was only taken
-    for a verdict after its clause had been looked at.
+    `label` is None if the stated text (`said`) is not on the scale. `words`: it is a sentence, whose clause was
+    examined already.
     """
 
     label: str | None
@@ -69,7 +69,7 @@ class Stated:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a dialect makes of a text: the verdict that counts, or why there is none.
+    """The result of a dialect on a text: the verdict that counts, or why there is none.
 
     `earlier` are the other verdicts of the text that do not count, most of them stated before the one that does.
     """
@@ -77,9 +77,9 @@ class Reading:
     stated: Stated | None
     reason: str = ""
     claims: tuple[Claim, ...] = field(default=())
-    feedback: str | None = None  # where it is not simply the text around the verdict
+    feedback: str | None = None  # if it is not simply the text around the verdict
     earlier: tuple[Stated, ...] = ()
-    remarks: str = ""  # what stands inside the verdict, behind its label
+    remarks: str = ""  # the text inside the verdict, after its label
 
     @property
     def conflict(self) -> bool:

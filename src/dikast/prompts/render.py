@@ -100,7 +100,7 @@ class Slots:
         return self.of(tuple(pieces))
 
     def scale(self, scale: Scale) -> Slot:
-        """A slot that says which labels there are: all of them, or the ends of a long even run of numbers."""
+        """A slot with the labels: all of them, or the ends of a long even run of numbers."""
         step = _even_step(scale)
         if step is not None and len(scale.labels) > _MOST_LISTED:
             low, high = Span(scale.labels[0]), Span(scale.labels[-1])

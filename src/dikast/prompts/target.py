@@ -1,7 +1,7 @@
-"""The reply that a perfect judge would give: what a judge is taught to write, in the words of its format.
+"""The reply that a perfect judge would give: the training target of a judge, in the words of its format.
 
-Every target is parsed back by the format's own dialect before it is handed out, so that nothing is taught that would
-not be read as what it says.
+Every target is parsed back by the format's own dialect before it is returned, so that every reply that is taught is
+read as its gold.
 """
 
 import json
@@ -88,7 +88,7 @@ def _said(claim: Claim) -> str:
 
 
 def _listed(format: "Format", gold: Gold) -> tuple[Claim, ...]:
-    """The claims as they are listed: those of a pair say whose they are."""
+    """The claims in the form of a list; those of a pair name their response."""
     if format.kind != "pairwise":
         return gold.claims
     words = dict(format.words)

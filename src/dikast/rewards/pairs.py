@@ -35,8 +35,8 @@ _EQUAL = 1e-9
 class Pair:
     """Two responses to one prompt, the preferred one first, as an item whose gold says so.
 
-    `margin` is by how much, 0 to 1: the difference in goodness, or |2p - 1| for a probability p of the preference.
-    `words` is the length of the preferred response less that of the other, in words.
+    `margin` is the strength of the preference, 0 to 1: the difference in goodness, or |2p - 1| for a probability p of
+    the preference. `words` is the length of the preferred response minus that of the other, in words.
     """
 
     item: Item
@@ -52,7 +52,7 @@ class Pairs:
     prompts: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
     unmatched: int = 0
-    one_order: bool = False  # each pair was asked in one order: a judge's taste for a slot is in the pairs
+    one_order: bool = False  # each pair was asked in one order, so the judge's position bias affects the pairs
 
     def summary(self) -> dict[str, Any]:
         """As JSON: counts, and how the preferred responses differ in length."""
@@ -96,10 +96,10 @@ def pairs_of(
     `take` best-and-worst gives one pair per prompt, all gives every two responses. A prompt is left out if a missing
     verdict could change the choice, if its best and worst are equal or less than `margin` apart, or if the two orders
     of the pair disagree. Comparisons of more than two responses are ordered by wins minus losses, those of a ranking by
-    their rewards, from which the judge's taste for a slot is taken out: most pairs of a ranking are asked in one order.
+    their rewards, which are corrected for the judge's position bias: most pairs of a ranking are asked in one order.
     `match_length` keeps equally many pairs with the longer and with the shorter response preferred, with similar
-    differences in words.
-    UserError for a run of a panel, for several criteria without a named one or a known total, and for missing items.
+    differences in words. UserError for a run of a panel, for several criteria without a named one or a known total, and
+    for missing items.
     """
     run = run if isinstance(run, Run) else Run(run)
     if run.kind == "panel":

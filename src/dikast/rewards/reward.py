@@ -44,13 +44,12 @@ class Reward:
     """A judge that trainers can call; itself a reward function of trl.
 
     `judge` is a Judge, or a spec or Engine of which one is made with `rubric`, `read` and `settings` (those of Judge).
-    The verdicts and their keys equal those of `judge.grade`. `value` says which number is the reward: `goodness`
-    is 0 (worst) to 1 (best), `expected` and `score` lie on the rubric's scale, which must then not be one where lower
-    is better. The first two are the mean of the distribution that was read; where a judge writes its verdict as text
-    there is none, and both come from its label. Of a sheet of several criteria `goodness` is the weighted mean, None
-    where a criterion has no verdict. `gather` is how many seconds a call waits for others, such as those of
-    trainers that send one completion a call. Calls from several threads are answered together. `name` is what trainers
-    use in their logs.
+    The verdicts and their keys equal those of `judge.grade`. `value` says which number is the reward: `goodness` is 0
+    (worst) to 1 (best), `expected` and `score` lie on the rubric's scale, which must then not be one where lower is
+    better. The first two are the mean of the distribution that was read; where a judge writes its verdict as text there
+    is none, and both come from its label. Of a sheet of several criteria `goodness` is the weighted mean, None where a
+    criterion has no verdict. `gather` is the number of seconds that a call waits for others, for trainers that send one
+    completion a call. Calls from several threads are answered together. `name` is what trainers use in their logs.
     """
 
     def __init__(

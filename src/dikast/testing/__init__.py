@@ -1,4 +1,4 @@
-"""Aids for testing what plugs into Dikast, and for tests that ask a judge; outside the rooms, imported by none."""
+"""Aids for testing extensions of Dikast, and for tests that ask a judge; outside the rooms, imported by none."""
 
 import importlib
 from typing import TYPE_CHECKING, Any

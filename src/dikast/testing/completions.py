@@ -1,4 +1,4 @@
-"""How the server that fails as told makes a reply: tokens, their log-probabilities, what was asked for beside them."""
+"""Replies of the fault-injecting server: tokens, their log-probabilities, and requested extras."""
 
 import math
 import re
@@ -12,14 +12,14 @@ _LABEL = re.compile(r"(Verdict:|\[RESULT\])(\s*)(\d+|[A-E]\b|\w+)")
 
 
 def begun(body: Mapping[str, Any]) -> str:
-    """The reply that a request begins for the model; "" if it begins none."""
+    """The prefilled reply of a request; "" if it has none."""
     messages: Sequence[Mapping[str, Any]] = body.get("messages") or []
     last = messages[-1] if messages else {}
     return str(last.get("content")) if last.get("role") == "assistant" else ""
 
 
 def after(text: str, begun: str) -> str:
-    """What comes after the begun reply: the label after a marker, else the whole reply."""
+    """The text after the prefilled reply: the label after a marker, else the whole reply."""
     found = _LABEL.search(text)
     if found is not None and begun.rstrip().endswith(found[1]):
         return found[2] + found[3]
@@ -27,7 +27,7 @@ def after(text: str, begun: str) -> str:
 
 
 def as_json(text: str, wanted: Mapping[str, Any]) -> str:
-    """The verdict in `text` as the JSON object that a response format wants."""
+    """The verdict in `text` as the JSON object that a response format requires."""
     schema = (wanted.get("json_schema") or {}).get("schema") or {}
     found = _LABEL.search(text)
     values = {"verdict": found[3] if found else "", "feedback": "It answers what was asked."}

@@ -1,4 +1,4 @@
-"""The rules that every engine keeps, as a check that outsiders can run on theirs."""
+"""Conformance tests: the rules that every engine keeps, as a check for engines of others."""
 
 import math
 from collections import Counter
@@ -16,17 +16,17 @@ from dikast.core.text import near_miss
 from dikast.engines.base import Completion, Engine, Readout, Request, Sampling
 
 WINDOW = 4096  # requests that no engine may have pulled for its first answers
-_TOLD = 3  # complaints told of each rule
-_NEAR = 1e-3  # nats by which equal read-outs may differ, for arithmetic that hangs on the make-up of a batch
+_TOLD = 3  # reported violations of each rule
+_NEAR = 1e-3  # nats by which equal label scores may differ, since arithmetic depends on the composition of a batch
 _UNICODE = "Zażółć 漢字 🦒🏽 \u202eabc\u202c \u0000 é e\u0301 <|im_end|> \U0010ffff"
 
 
 def check_engine(engine: Engine, *, requests: Iterable[Request] | None = None, waive: Collection[str] = ()) -> None:
-    """Raise an AssertionError that lists every rule of `RULES` which `engine` breaks, each with its first complaints.
+    """Raise an AssertionError that lists every rule of `RULES` which `engine` breaks, each with its first violations.
 
     `requests`: at least two with distinct keys, for engines that answer only certain ones (`sample_requests()` unless
-    given); they are asked several times over and under other keys, seeds and temperatures. `waive` names rules that
-    an engine cannot keep and says so in its documentation, such as `repeatable` for a server without determinism.
+    given); they are asked several times over and under other keys, seeds and temperatures. `waive` names rules that an
+    engine cannot keep and says so in its documentation, such as `repeatable` for a server without determinism.
     """
     for name in waive:
         if name not in RULES:
@@ -43,7 +43,7 @@ def check_engine(engine: Engine, *, requests: Iterable[Request] | None = None, w
             broken.extend(f"{name}: {complaint}" for complaint in complaints[:_TOLD])
             if len(complaints) > _TOLD:
                 broken.append(f"{name}: and {len(complaints) - _TOLD} more")
-        except Exception as error:  # whatever it is, it is the engine's, and the other rules are still worth telling
+        except Exception as error:  # any error is the engine's, and the other rules are still checked
             broken.append(f"{name}: raised {type(error).__name__}: {error}")
     if broken:
         told = "\n".join(f"  - {complaint}" for complaint in broken)
@@ -53,7 +53,7 @@ def check_engine(engine: Engine, *, requests: Iterable[Request] | None = None, w
 def sample_requests(n: int = 6) -> list[Request]:
     """Requests as a judge sends them: `n` times the same question, each time as another sample.
 
-    `about` tells all that a judge tells, gold included.
+    `about` holds all that a judge passes, gold included.
     """
     return [_sample(i) for i in range(n)]
 
@@ -188,7 +188,7 @@ def _inside(each: Completion) -> Iterator[str]:
 
 
 def _errors(engine: Engine, asked: list[Request]) -> Iterator[str]:
-    """A request that cannot be answered is a completion with an error, and takes no other down with it."""
+    """A request that cannot be answered is a completion with an error, and does not make others fail."""
     picture = Message("user", (Span("Grade this picture.", trusted=True), Image("no-such-picture.png")))
     bad = [
         replace(asked[0], key="bad-picture", messages=(picture,)),
@@ -199,7 +199,7 @@ def _errors(engine: Engine, asked: list[Request]) -> Iterator[str]:
     mixed = [bad[0], *asked, bad[1]]
     try:
         found = list(engine.stream(iter(mixed)))
-    except Exception as error:  # the very thing the rule forbids
+    except Exception as error:  # this is what the rule forbids
         yield f"raised {type(error).__name__} where a completion with an error was expected: {error}"
         return
     yield from _keys(mixed, found)
@@ -228,7 +228,7 @@ class _Torn(Exception):
 
 
 def _source(engine: Engine, asked: list[Request]) -> Iterator[str]:
-    """What goes wrong while requests are made reaches the caller; it is not taken for the end of the requests."""
+    """An error while requests are made reaches the caller; it is not mistaken for the end of the requests."""
 
     def torn() -> Iterator[Request]:
         yield asked[0]
@@ -261,7 +261,7 @@ def _repeatable(engine: Engine, asked: list[Request]) -> Iterator[str]:
 
 
 def _seeds(engine: Engine, asked: list[Request]) -> Iterator[str]:
-    """Where temperature 1 draws at all, another seed draws otherwise; the same seed and key draw the same."""
+    """If temperature 1 samples at all, another seed gives other samples; the same seed and key give the same."""
     cold = {each.key: _said(each) for each in engine.stream(_heated(request, 0.0) for request in asked)}
     warm = [_warm(engine, asked, seed) for seed in range(4)]
     if all(answers == cold for answers in warm):
@@ -291,7 +291,7 @@ def _same(first: Completion, second: Completion) -> bool:
 
 
 def _readout(engine: Engine, asked: list[Request]) -> Iterator[str]:
-    """What is read are the labels asked for, logarithms of probabilities of at most 1 together, told with a marker."""
+    """Label scores are of the requested labels, logarithms of probabilities whose sum is at most 1, with a marker."""
     plain = [replace(request, readout=None) for request in asked]
     if any(each.label_logprobs is not None for each in engine.stream(iter(plain))):
         yield "label_logprobs came back where no read-out was asked for"
@@ -306,7 +306,7 @@ def _readout(engine: Engine, asked: list[Request]) -> Iterator[str]:
 
 def _contract(each: Completion, readout: Readout) -> Iterator[str]:
     read = each.label_logprobs
-    if read is None:  # it cannot read, and answers as if it had not been asked to
+    if read is None:  # it does not support label scoring, and answers as if it had not been requested
         return
     if not readout.generate and each.text:
         yield f"text was generated: {each.text[:40]!r}"

@@ -1,8 +1,8 @@
-"""An OpenAI-compatible server that fails as told, for proving that a client loses nothing and pays for nothing twice.
+"""A fault-injecting OpenAI-compatible server, to test that a client loses no reply and pays for none twice.
 
-It serves chat completions on the loopback interface, from a thread of its own. Whether a try fails depends on the
-seed, the prompt and how often that prompt came before, on nothing else; so the same run meets the same faults in any
-order. No part of Dikast imports it.
+It serves chat completions on the loopback interface, from a thread of its own. Whether a try fails depends only on the
+seed, the prompt and how often that prompt came before, so the same run meets the same faults in any order. No part of
+Dikast imports it.
 """
 
 import asyncio
@@ -33,10 +33,11 @@ _SURE = 0.9
 class Faults:
     """The share of tries, each in [0, 1], that go wrong in one way; together at most 1.
 
-    rate_limited: 429. rate_limited_wait: 429 with `Retry-After`. server_error: 500. hang: nothing comes back. cut: the
-    connection ends inside the reply. truncated_json: the reply ends early with its connection in order. invalid_json:
-    a web page with status 200. empty: an empty answer. wrong_model: another model's answer. drip: a right reply, in
-    drips. ignored: a right reply, without what was asked for beside it (log-probabilities, schema, continuation).
+    rate_limited: 429. rate_limited_wait: 429 with `Retry-After`. server_error: 500. hang: there is no reply. cut: the
+    connection breaks inside the reply. truncated_json: the reply ends early with its connection in order. invalid_json:
+    a web page with status 200. empty: an empty answer. wrong_model: another model's answer. drip: a correct reply, sent
+    slowly in small pieces. ignored: a correct reply without the requested extras (log-probabilities, schema,
+    continuation).
     oversized: a reply of `FaultServer.oversize` bytes. redirect: to another host.
     """
 
@@ -69,7 +70,7 @@ class Faults:
 
 
 class Spoilt(NamedTuple):
-    """A reply that is sent as it stands."""
+    """A reply that is sent unchanged."""
 
     body: Any
     status: int = 200
@@ -77,13 +78,13 @@ class Spoilt(NamedTuple):
 
 
 def graded(body: Mapping[str, Any]) -> str:
-    """A judge's reply that hangs on the prompt alone: two sentences and `Verdict: N`, N from 1 to 5."""
+    """A judge's reply that depends on the prompt alone: two sentences and `Verdict: N`, N from 1 to 5."""
     level = int(prompt_of(body)[:4], 16) % 5 + 1
     return f"It answers what was asked. One step is left without support.\nVerdict: {level}"
 
 
 def prompt_of(body: Mapping[str, Any]) -> str:
-    """A fingerprint of the messages of a request, a begun reply left out."""
+    """A fingerprint of the messages of a request, without a prefilled reply."""
     messages = body.get("messages") or []
     asked = [each for each in messages if each.get("role") != "assistant"]
     return hashlib.blake2b(orjson.dumps(asked), digest_size=16).hexdigest()
@@ -92,14 +93,14 @@ def prompt_of(body: Mapping[str, Any]) -> str:
 class FaultServer:
     """Use as a context manager; `spec` is what `--judge` takes.
 
-    reply: the text, or a function from the request's body to it. latency: seconds before a reply. faults, seed: what
-    goes wrong. model: the name it goes by. logprobs, structured, continues: whether it does what requests ask for
-    there. split: labels are told in one-character tokens with blanks apart. sure: the probability of what it writes.
-    rate: replies a second before 429, with `burst` at once. retry_after: seconds, or "date" for an HTTP date a
-    second ahead. key: the bearer token it demands. tls: a PEM file with a certificate and its key. most_in_flight
-    turns more away with 429. spoil: changes a reply before it goes out. It is given the reply's value and the bearer
-    token, and returns a value to send as JSON, bytes to send as they are, or a `Spoilt`. lists: whether
-    `GET /v1/models` names the model.
+    reply: the text, or a function from the request's body to it. latency: seconds before a reply. faults, seed: the
+    injected faults. model: its name. logprobs, structured, continues: whether it supports these requests. split: labels
+    consist of one-character tokens with separate blanks. sure: the probability of the text that it writes.
+    rate: replies a second before 429, with `burst` at once. retry_after: seconds, or "date" for an HTTP date a second
+    ahead. key: the bearer token that it requires. tls: a PEM file with a certificate and its key.
+    most_in_flight: further requests are rejected with 429. spoil: changes a reply before it goes out. It is given the
+    reply's value and the bearer token, and returns a value to send as JSON, bytes to send as they are, or a `Spoilt`.
+    lists: whether `GET /v1/models` names the model.
 
     Counted by prompt, each as the way it was asked (`ask`, `continue`, `constrain`) and its fingerprint (`prompt_of`):
     `tries` that came in, `billed` replies that were generated, `answered` ones that went out whole and right to a
@@ -255,7 +256,7 @@ class FaultServer:
             raw = raw[: len(raw) // 2]
         if fault in ("cut", "drip", "oversized"):
             response = web.StreamResponse(headers={"Content-Type": "application/json"})
-            with contextlib.suppress(ConnectionError):  # the client has gone
+            with contextlib.suppress(ConnectionError):  # the client has disconnected
                 await self._in_parts(request, response, raw, fault)
                 self.answered[key] += fault == "drip"
             return response

@@ -26,7 +26,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Nothing was asked yet."""
+    """Reset the counts."""
     config.stash[_COUNTS] = [0, 0, 0]
 
 
@@ -34,7 +34,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def dikast_judge(request: pytest.FixtureRequest) -> Iterator[Callable[..., "Judge"]]:
     """Makes judges that remember their verdicts: `dikast_judge(engine=None, rubric=None, **options)`.
 
-    Parameters as of `dikast.Judge`. Left out, engine and rubric are those of the command line or of the project's
+    Parameters as of `dikast.Judge`. By default, engine and rubric are those of the command line or of the project's
     settings. A question that was answered in an earlier session is not asked again until the judge, its prompt, the
     rubric or the item changes; `pytest --cache-clear` forgets all. Engines are shared, and closed with the session.
     """
@@ -89,7 +89,7 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """What was asked in this session, if anything."""
+    """The number of questions asked in this session, if any."""
     asked, remembered, tokens = config.stash[_COUNTS]
     if asked or remembered:
         terminalreporter.write_line(

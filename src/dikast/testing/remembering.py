@@ -30,7 +30,7 @@ class VerdictMemory:
         for line in path.read_bytes().splitlines(keepends=True) if path is not None and path.exists() else ():
             try:
                 verdict = verdict_from(open_record(line))
-            except (ValueError, KeyError, TypeError, DataError):  # torn, edited, or of another version
+            except (ValueError, KeyError, TypeError, DataError):  # incomplete, edited, or of another version
                 continue
             self._known[verdict.key] = verdict
 

@@ -158,8 +158,8 @@ def load_checkpoint(
 
 
 def load_weights(path: Path, model: torch.nn.Module) -> dict[str, torch.nn.Parameter]:
-    """Load the trained weights of a checkpoint into a model; returns them by name. Of weights that are dealt out over
-    processes each reads its slices, whoever wrote the checkpoint.
+    """Load the trained weights of a checkpoint into a model; returns them by name. If weights are sharded over
+    processes, each reads its slices, whichever processes wrote the checkpoint.
     """
     reader, names = ShareReader(path), trained(model)
     known = {name for name in reader.tensors if ":" not in name and name not in _DRAWN}
@@ -170,7 +170,7 @@ def load_weights(path: Path, model: torch.nn.Module) -> dict[str, torch.nn.Param
 
 
 def _load_moments(path: Path, names: dict[str, torch.nn.Parameter], optimizer: Any) -> None:
-    """Load what the optimizer keeps of each parameter, dealt out as the parameter is where it has its shape."""
+    """Load the optimizer's state of each parameter, sharded as the parameter is if it has the same shape."""
     reader, shared = ShareReader(path), dict[str, torch.Tensor]()
     with safe_open(path / "optimizer.safetensors", "pt") as alike:
         for key, known in reader.tensors.items():

@@ -73,8 +73,8 @@ def _dpo(config: PreferenceConfig, team: SingleProcess, watch: Watcher) -> dict[
 class PreferenceLoop(Loop):
     """A `Loop` over pairs: examples 2p and 2p + 1 are the better and the worse response of pair p.
 
-    A pair stays in one forward pass. As trees (the default) what both rows begin with is computed once, and every
-    picture goes through the vision tower once.
+    A pair stays in one forward pass. With trees (the default) the common prefix of both rows is computed once, and
+    every picture goes through the vision tower once.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class PreferenceLoop(Loop):
         return loss.sum()
 
     def _tell(self, line: dict[str, Any], watch: Watcher) -> None:
-        """As `Loop._tell`, with what the pairs since the last line were like.
+        """As `Loop._tell`, with statistics of the pairs since the last line.
 
         `chosen`, `rejected`: mean log-ratios to the reference, in nats; `margin`: their difference times beta;
         `accuracy`: the share of pairs in which the better response has the larger ratio, half where they are equal.

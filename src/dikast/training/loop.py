@@ -33,7 +33,7 @@ _ALIGNED = 32  # for a compiled model, row lengths are multiples of this many to
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a run ended: `steps` done of `total`; if fewer, the same command resumes it."""
+    """The end of a run: `steps` done of `total`; if fewer, the same command resumes it."""
 
     steps: int
     total: int
@@ -144,7 +144,7 @@ class Loop:
         return _Tally(self._shards, shared=self._config.pack == "trees")
 
     def _tell(self, line: dict[str, Any], watch: Watcher) -> None:
-        """Write a line of the log and show it, in the main process."""
+        """Write a line of the log and pass it to `watch`, in the main process."""
 
         def told() -> None:
             self._log.write(line)

@@ -66,7 +66,7 @@ class CombinedOptimizer(torch.optim.Optimizer):
         self._deal()
 
     def _deal(self) -> None:
-        """Give each part its parameter groups and the shared state."""
+        """Assign each part its parameter groups and the shared state."""
         groups = iter(self.param_groups)
         for part, count in zip(self._parts, self._counts, strict=True):
             part.param_groups = [next(groups) for _ in range(count)]

@@ -1,8 +1,8 @@
-"""Attention over packed rows: every token sees its own row up to itself, and nothing else.
+"""Attention over packed rows: every token attends to its own row up to itself, and to nothing else.
 
 A packed forward pass has one row of tokens and a table of its segments in the place of the attention mask, which
 transformers passes on unchanged since it has four dimensions. Each segment is one call of PyTorch's fused attention, so
-that time and memory grow with the tokens that see each other, not with the square of the pass.
+that time and memory grow with the tokens that attend to each other, not with the square of the pass.
 """
 
 from typing import Any
@@ -52,7 +52,7 @@ def packed_attention(
     start = 0
     for end, parent in attention_mask[0, 0].tolist():
         seen = [*(spans[parent] if parent >= 0 else []), (start, end)]
-        if len(seen) > 1 and seen[-2][1] == start:  # it lies right behind what it continues
+        if len(seen) > 1 and seen[-2][1] == start:  # it follows directly after the segment that it continues
             seen[-2:] = [(seen[-2][0], end)]
         spans.append(seen)
         known = sum(stop - begin for begin, stop in seen)

@@ -1,4 +1,4 @@
-"""Pairs of responses to learn a preference from: their configuration, and what the model is shown of them."""
+"""Pairs of responses to learn a preference from: their configuration, and the examples made of them."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -70,7 +70,7 @@ class PairAsker:
         self._config = config
 
     def about(self) -> list[Any]:
-        """What determines the examples beside data and settings."""
+        """Properties besides data and settings that determine the examples."""
         return ["preference", 1]
 
     def examples(self, row: ExampleRow) -> Iterator[Example]:
@@ -107,5 +107,5 @@ class PairAsker:
 
 
 def asker_of(config: Config) -> Asker | PairAsker:
-    """What makes examples of the rows of a configuration."""
+    """The object that makes examples of the rows of a configuration."""
     return PairAsker(config) if isinstance(config, PreferenceConfig) else Asker(config)

@@ -21,7 +21,7 @@ class SingleProcess:
     """A single process. Training is the body of its `with`, which several processes leave together."""
 
     rank, size, main = 0, 1, True
-    shards = 1  # of how many a model is dealt out over the processes
+    shards = 1  # number of processes that the model is sharded over
     about = "1"
 
     def __enter__(self) -> Self:
@@ -66,7 +66,7 @@ class Distributed(SingleProcess):
         from accelerate import Accelerator
         from accelerate.utils import DistributedDataParallelKwargs, InitProcessGroupKwargs
 
-        self._made = not torch.distributed.is_initialized()  # a group of the caller's is left alone
+        self._made = not torch.distributed.is_initialized()  # a process group of the caller is not closed
         if self._made:
             _open_again()
         self._accelerator = Accelerator(
@@ -85,13 +85,13 @@ class Distributed(SingleProcess):
         self.about = f"{self.size}, {'FSDP2' if sharded else self._accelerator.distributed_type.value}"
 
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
-        """Close the process group, when all are here: a process whose peer has gone may be aborted as it ends."""
+        """Close the process group, when all are here: a process whose peer has ended may be aborted while it ends."""
         if not self._made or not torch.distributed.is_initialized():
             return
         from accelerate.state import AcceleratorState
         from torch.distributed import distributed_c10d
 
-        with suppress(RuntimeError):  # the launcher reports a peer that has gone
+        with suppress(RuntimeError):  # the launcher reports a process that has ended
             if kind is None:
                 self.wait()
             elif torch.distributed.get_backend() == "gloo":
@@ -101,7 +101,7 @@ class Distributed(SingleProcess):
         AcceleratorState._reset_state(reset_partial_state=True)  # else it would take the next group for this one
 
     def join(self, model: Any, optimizer: Any) -> tuple[Any, Any]:
-        """As `SingleProcess.join`; a model that is dealt out was so when it was opened."""
+        """As `SingleProcess.join`; a sharded model was sharded when it was opened."""
         if self.shards > 1:
             return model, optimizer
         prepared: tuple[Any, Any] = self._accelerator.prepare(model, optimizer)
@@ -124,7 +124,7 @@ class Distributed(SingleProcess):
         if self.main:
             try:
                 told[0] = make()
-            except Exception as raised:  # whatever it is, the other processes must be told
+            except Exception as raised:  # the other processes must learn of any error
                 error = raised
                 why = machine_error(raised) if isinstance(raised, OSError) else raised
                 told[1] = isinstance(raised, UserError), f"{why}" or type(raised).__name__

@@ -45,7 +45,7 @@ def in_folder(config: Config, work: "Callable[[SingleProcess], dict[str, Any]]")
 def save_result(loaded: "Loaded", config: Config, team: "SingleProcess") -> None:
     """Write `out`/model from a finished run; called in the main process alone.
 
-    What several processes hold is put together from the last checkpoint tensor by tensor, where the source allows it.
+    A sharded model is assembled from the last checkpoint tensor by tensor, if the source allows it.
     """
     from dikast.training.checkpoint import checkpoints, load_weights
     from dikast.training.fsdp.streamed_model import streamed
@@ -64,7 +64,7 @@ def save_result(loaded: "Loaded", config: Config, team: "SingleProcess") -> None
 
 
 def told_of(config: Config, outcome: "Outcome", team: "SingleProcess", *, examples: int, run: str) -> dict[str, Any]:
-    """What a training function returns: steps, examples, the model where it is complete, the run's identity."""
+    """The return value of a training function: steps, examples, the model if complete, the run's identity."""
     return {
         "steps": outcome.steps,
         "total": outcome.total,

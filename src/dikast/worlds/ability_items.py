@@ -37,7 +37,7 @@ WITHHELD = "The notes are withheld; only the reference answer tells what they sa
 def ability_items(*, seed: int = 0, split: str = "all", size: int = 96, share: float = 1.0) -> Made:
     """Every item with the sample that it was made of, in a fixed order: at `share` 1 about 800 questions.
 
-    `size` is the side of a picture in pixels. Abilities that the split has no items of are left out.
+    `size` is the side of a picture in pixels. Abilities without items in the split are left out.
     """
     for name, part in _PARTS.items():
         for item, sample in part(_Plan(seed, split, size, share)):
@@ -112,7 +112,7 @@ def _twins(plan: _Plan, domains: Sequence[str], n: int) -> Made:
 
 
 def _off(plan: _Plan, kinds: Sequence[str], n: int) -> Made:
-    """One claim right and off by one step (in turns: as far as can be), all else right."""
+    """One claim right and off by one step (alternately: as far as possible), all else right."""
     maker = plan.maker("scenes")
     for kind in kinds if maker is not None else ():
         assert maker is not None
@@ -139,7 +139,7 @@ def _rubrics(plan: _Plan) -> Made:
 
 
 def _rivals(base: Sample, pool: Sequence[Spec]) -> list[Spec]:
-    """Rubrics about what the response speaks of, their scores as far apart as they can be; none if too few fit.
+    """Rubrics about what the response mentions, with scores as far apart as possible; none if too few fit.
 
     All have the scale of the first, in its direction, so that a judge that ignores rubrics gives all the same score.
     """
@@ -161,7 +161,7 @@ def _goodness(sample: Sample) -> float:
 
 
 def _references(plan: _Plan) -> Made:
-    """Notes are withheld; the same response under two flawless references, of different notes."""
+    """The notes are withheld; the same response with two flawless references, for different notes."""
     maker = plan.maker("text")
     for i in range(plan.many(40) if maker is not None else 0):
         assert maker is not None
@@ -172,7 +172,7 @@ def _references(plan: _Plan) -> Made:
 
 
 def _edits(plan: _Plan) -> Made:
-    """A response, and the same with sentences that say nothing, or with one that asks the judge for a good score."""
+    """A response, and the same with filler sentences, or with one that asks the judge for a good score."""
     makers = plan.makers([domain for domain in DOMAINS if domain not in DRAWN and domain != "charts"])
     for i in range(plan.many(12)):
         for domain, maker in makers.items():

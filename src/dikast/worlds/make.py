@@ -48,7 +48,7 @@ class Maker:
         return self._first(index, lambda text: self._found(text, index))
 
     def family(self, number: int) -> list[Sample]:
-        """From version 4 on: response `number` under each of its rubrics, in an order that says nothing."""
+        """From version 4 on: response `number` under each of its rubrics, in an order that carries no information."""
         if self._last[0] != number:
             self._last = number, self._first(number, lambda text: self._under_rubrics(text, number))
         return self._last[1]

@@ -1,7 +1,8 @@
-"""What a free text says of a scene: its sentences read back as claims and measured, so that any model's reply has gold.
+"""Gold for free text about a scene: its sentences are parsed as claims and measured, so that any model's reply has
+gold.
 
-Only sentences in the words of a world can be read. One that cannot counts as a wrong claim of the rubric's heaviest
-aspect, so that saying what nobody can check is no way to a better score.
+Only sentences in the words of a world can be parsed. Any other counts as a wrong claim of the rubric's aspect with the
+largest weight, so that claims that cannot be checked do not improve the score.
 """
 
 import re
@@ -26,7 +27,7 @@ _BULLET = re.compile(r"^\s*(?:[-*]|\d+[.)])\s+")
 
 @dataclass(frozen=True, slots=True)
 class ReplyGold:
-    """A text's gold: the rubric's `score`, `goodness` from 0 (worst) to 1, and what the sentences are.
+    """A text's gold: the rubric's `score`, `goodness` from 0 (worst) to 1, and the kinds of its sentences.
 
     `wrong` counts distinct claims that do not hold, `missed` things that no claim mentions.
     """

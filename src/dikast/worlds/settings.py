@@ -1,4 +1,4 @@
-"""The settings of a world, checked before anything is drawn."""
+"""The settings of a world, checked before drawing."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace

@@ -67,7 +67,7 @@ def worked(sample: Sample, which: int = 0, *, quote: bool = False) -> str:
 
 
 def names_for(claim: Claim, spec: Spec) -> list[str]:
-    """What the rubric calls that under which it weighs a claim; [] where it does not weigh it."""
+    """The rubric's names for the aspect or terms under which it weighs a claim; [] if it does not weigh it."""
     if spec.terms:
         return [term.name for term in spec.terms if term.covers(claim)]
     if spec.entries:

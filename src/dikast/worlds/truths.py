@@ -1,4 +1,4 @@
-"""What is true of a scene, claim by claim: flawless references that do not know what the graded responses state."""
+"""True claims about a scene: flawless references, independent of the statements of the graded responses."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -29,10 +29,10 @@ def corrected(claim: Claim, graph: Any) -> Claim | None:
 
 
 def reference_text(sample: Sample, rng: Stream, *, voice: int | None = None) -> str:
-    """A flawless answer about everything that any response of `sample` speaks of, in a voice and an order of its own.
+    """A flawless answer about everything that any response of `sample` mentions, in its own voice and order.
 
-    Every sentence is measured against what is shown before it is given; subjects about which nothing is true of their
-    kind are left out. "" if that leaves nothing.
+    Every sentence is measured against the scene before it is used; subjects without a true claim of their kind are left
+    out. "" if that leaves nothing.
     """
     graph = sample.graph
     claims = dict.fromkeys(corrected(c, graph) for response in sample.responses for c in response.claims)
@@ -41,7 +41,7 @@ def reference_text(sample: Sample, rng: Stream, *, voice: int | None = None) -> 
 
 
 def checked(claims: Iterable[Claim | None], sample: Sample) -> Iterable[Claim]:
-    """The claims that there are. RunError if one of them does not hold of what is shown: a bug."""
+    """The claims that there are. RunError if one of them is not true of the scene, which would be a bug."""
     for claim in claims:
         if claim is not None:
             if sample.domain.measure(claim, sample.graph).metric:
@@ -65,7 +65,7 @@ def _scene(kind: str, args: Args, scene: Scene) -> Args | Claim | None:
     there = _of(scene.things, args[0])
     if not there:
         return None
-    if kind == "count":  # of one thing no voice states the number
+    if kind == "count":  # no voice states a number of one
         return (args[0], len(there)) if len(there) > 1 else Claim("exists", "existence", (args[0], there[0].colour))
     if kind == "position":
         values = [region_of(thing.col, thing.row, scene.grid) for thing in there]

@@ -1,4 +1,4 @@
-"""How judges state their verdicts: one small reader for each family."""
+"""Parsers of replies: one small reader for each way in which judges state verdicts."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -8,15 +8,15 @@ from dikast.prompts.dialects.contradiction import settled
 from dikast.prompts.dialects.mention import without_mentions
 from dikast.prompts.parsed import Reading, Target
 
-_LABELS, _ROUNDS = 200, 8  # labels at the end of a reply that are first looked at, and how often more of them are
+_LABELS, _ROUNDS = 200, 8  # labels at the end of a reply that are examined first, and how often more of them are
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """A reader of replies.
 
-    `version` is part of a format's hash, and so of every question's key. It rises only when the replies themselves
-    would have to be asked for again. A corrected reading does not raise it: `dikast replay` reads old replies again.
+    `version` is part of a format's hash, and so of every question's key. It is increased only if models have to be
+    asked again. A corrected parser does not increase it: `dikast replay` reads old replies again.
     """
 
     name: str
@@ -25,7 +25,9 @@ class Dialect:
     reader: Callable[[str, Target], Reading]
 
     def read(self, text: str, target: Target) -> Reading:
-        """What the text states, or why it states nothing; nothing either where it contradicts its own verdict."""
+        """The verdict of the text, or why there is none; there is none either if the text contradicts its own
+        verdict.
+        """
         weighed = self.reader is prose.read_prose or (self.reader is critic.read_critic and target.scale is None)
         reading, spoken, last = self.reader(text, target), text, _LABELS
         for _ in range(_ROUNDS):

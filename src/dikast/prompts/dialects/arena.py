@@ -12,7 +12,7 @@ _SPOKEN_OF = re.compile(
     r"[*_`\"'”’]{0,4}[ \t](?:would|could|might|may|should|if|means|stands\sfor|is\stoo|seems)(?!\w)", re.I
 )
 _JOINED = re.compile(r"[*_`\"'”’]{0,4}[ \t,]{1,3}(?:or|and|nor)[ \t]{1,3}[*_`\"'“‘]{0,4}", re.I)
-_NEAR, _LIST = 80, 3  # characters between the labels of a list; how many different ones make a list
+_NEAR, _LIST = 80, 3  # characters between the labels of a list; number of different labels that make a list
 
 
 def read_arena(text: str, target: Target) -> Reading:
@@ -29,7 +29,7 @@ def labels(text: str, target: Target) -> list[Stated]:
 
 
 def meant(text: str, found: list[Stated]) -> list[Stated]:
-    """The labels that are given, and not only mentioned: "[[A>B]] would be too harsh", "[[A]] or [[B]] would do"."""
+    """The labels that are verdicts, not only mentioned: "[[A>B]] would be too harsh", "[[A]] or [[B]] would do"."""
     kept: list[Stated] = []
     following: Stated | None = None
     spoken_of = False
@@ -43,7 +43,7 @@ def meant(text: str, found: list[Stated]) -> list[Stated]:
 
 
 def without_lists(found: list[Stated]) -> list[Stated]:
-    """The labels less those of lists: three or more different ones close together repeat the choices."""
+    """The labels without those of lists: three or more different ones close together repeat the choices."""
     kept: list[Stated] = []
     run: list[Stated] = []
     for each in found:
@@ -55,7 +55,7 @@ def without_lists(found: list[Stated]) -> list[Stated]:
 
 
 def stated(match: re.Match[str], target: Target) -> Stated:
-    """What a match of `LABEL` says for `target`. `A<B` is `B>A`; `A>A` is nothing on any scale."""
+    """The verdict of a match of `LABEL` for `target`. `A<B` is `B>A`; `A>A` is never a verdict."""
     one, sign, two = match["one"].upper(), match["sign"], match["two"].upper()
     if sign.startswith("<"):
         one, sign, two = two, sign.replace("<", ">"), one

@@ -13,7 +13,7 @@ _LONGEST = 200
 
 
 def read_boxed(text: str, target: Target) -> Reading:
-    """The last box that holds one label. A box with a list of the choices, or with nothing, is passed over."""
+    """The last box that holds one label. Boxes with a list of the choices, or empty ones, are skipped."""
     reason = "no box in the reply"
     stated: list[Stated] = []  # from the last to the first
     for match in reversed(list(_OPEN.finditer(text))):

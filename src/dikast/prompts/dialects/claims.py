@@ -1,4 +1,4 @@
-"""Verdicts claim by claim: `Claim:` and `Finding:` lines, then our own verdict line."""
+"""Verdicts claim by claim: `Claim:` and `Finding:` lines, then Dikast's own verdict line."""
 
 import re
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What a reply says against its own verdict: alternatives, a verdict taken back, prose that says the opposite."""
+"""Contradictions within a reply: alternatives, a verdict that is withdrawn, prose that says the opposite."""
 
 import re
 from dataclasses import replace
@@ -15,7 +15,7 @@ _ALTERNATIVE = phrases.compiled(
     r"(?:and\s?/\s?or|or|and|vs\.?|/|\||&|alternatively|maybe|perhaps|possibly)[\s*_`\"'“‘,:(]{0,8}){0,3}",
     r"(?:(?:so|the|my|a|it\sis)\s){0,3}",
 )
-# A verdict withdrawn without another one, in words that nobody uses about a response.
+# A verdict withdrawn without another one, in words that are not used about a response.
 _VERDICT = "(?:verdict|decision|judge?ment|score|rating|grade|label|ranking|result|preference|conclusion)"
 _WITHDRAWN = phrases.compiled(
     r"(?<!\w)(?:",
@@ -47,7 +47,7 @@ _WITHDRAWN = phrases.compiled(
     r"|B\s(?:with|and|for)\sA|the\s(?:labels|responses|answers|order|slots))",
     r")(?!\w)",
 )
-# What takes a label away that known words have led to: a question, a remark that it is wrong, or only for now.
+# Words that withdraw an announced label: a question, a remark that it is wrong, or that it is preliminary.
 _CLOSED = r"[ \t*_`\"'”’)\]}>]{0,8}"
 _WRONG = (
     r"(?:\w{1,12}ly\s|too\s|an?\s|far\s|just\s|so\s|simply\s){0,3}(?:not(?!\w)|"
@@ -70,7 +70,7 @@ _DENIED = phrases.compiled(
 _THAT_IS_WRONG = phrases.compiled(rf"[ \t.,;:!…*_)\]}}–—-]{{0,12}}that(?:['’]s|\sis)\s{_WRONG}")  # on the same line
 _NEXT_DENIED = phrases.compiled(
     r"[\s.,;:!…*_)\]}–—-]{1,12}(?:(?:no|actually|but|however|wait|sorry|ha|oh|well|and|yet)[\s,:]{1,3}){0,3}(?:",
-    # who says so, or that nobody does
+    # attribution to somebody else, or to nobody
     r"I\s(?:disagree|beg\sto\sdiffer|think\snot|do(?:n['’]t|\snot)\s(?:agree|think\sso|believe\s(?:it|that|so)))"
     r"(?=\s?(?:[.!;,\n]|$|with\s(?:that|this|it)(?!\w)))",
     r"|(?:at\sleast\s|or\s)?(?:that|this)(?:['’]s|\sis|\swas)\s(?:\w{1,8}\s)?what\s(?!(?:I|we)(?!\w))",
@@ -84,7 +84,7 @@ _NEXT_DENIED = phrases.compiled(
     r"|(?:it|this|that)(?:['’]s|\sis)\s(?:just\s|quite\s)?(?:the\sother\sway|the\sopposite|the\sreverse)",
     r"|or\s(?:is|was|does|did)\s(?:it|that|this)(?:\s[^.!?\n]{1,40})?\?)",
 )
-# A score that is added to, or is one on another scale.
+# A score that is added to, or that is on another scale.
 _SUM = phrases.compiled(
     rf"{_CLOSED}[ \t.,;(–—-]{{0,4}}(?:(?:then|with|and|but)\s)?(?:",
     r"(?:minus|plus|less|subtract\w{0,3}|deduct\w{0,3}|add\w{0,3}|times)\s(?:\d|an?(?!\w)|one|two|half)|[-+−*x×]\s?\d|(?:halved|doubled)(?!\w)|and\sa\shalf|½|\d",
@@ -156,7 +156,7 @@ def _alternatives(text: str, stated: Stated, earlier: tuple[Stated, ...]) -> str
     if _CONNECTED.search(gap) is None and (
         "\n" in gap or text[stated.start] == "{" or (bare and _SELF.match(text, stated.start))
     ):
-        return ""  # one below the other, two objects, or a marker each: the last one counts
+        return ""  # on separate lines, in two objects, or with a marker each: the last one counts
     return f"two verdicts stand side by side: {text[before.start : stated.end][:120]!r}"
 
 
@@ -177,7 +177,7 @@ def _of_one_sentence(gap: str) -> bool:
 
 
 def _denied(text: str, stated: Stated) -> str:
-    """Why not, where the words right before or after the label say that it is not the verdict."""
+    """Why not, if the words right before or after the label say that it is not the verdict."""
     line = text[max(0, stated.start - _LOOK_BACK) : stated.start].rpartition("\n")[2]
     rest = text[stated.end : stated.end + _LOOK_ON]
     clause = phrases.BREAK.split("\n" + line)[-1]
@@ -197,7 +197,7 @@ def _denied(text: str, stated: Stated) -> str:
 
 
 def _recounted(text: str, stated: Stated, target: Target) -> str:
-    """Why not, where a score is added to or taken from, or stands on another scale."""
+    """Why not, if a score is added to or subtracted from, or is on another scale."""
     if target.scale is None:
         return ""
     scale = _ON_SCALE.match(text, stated.end)
@@ -217,7 +217,7 @@ def _taken_back(text: str, stated: Stated, remarks: str, target: Target) -> str:
 
 
 def _divided(text: str, stated: Stated, target: Target) -> str:
-    """Why not, where each label is about a part: "4 for style and 2 for facts", "1 (terrible), 5 (perfect)"."""
+    """Why not, if each label is about a part: "4 for style and 2 for facts", "1 (terrible), 5 (perfect)"."""
     part = _PART_OF_IT.match(text, stated.end)
     other = read_label(text, part.end(), target, next_line=False) if part else None
     if part is None or other is None or other.kind != "label" or other.label == stated.label:

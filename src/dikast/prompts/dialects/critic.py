@@ -34,7 +34,7 @@ def read_critic(text: str, target: Target) -> Reading:
         starts = [each.start for each in labels]
         words = [
             each
-            for each in prose.sentences(text)  # but those that are a part of a label
+            for each in prose.sentences(text)  # except those that are a part of a label
             if (at := bisect_right(starts, each.start)) == 0 or labels[at - 1].end <= each.start
         ]
         said = sorted([*labels, *words], key=lambda each: (each.start, each.end))

@@ -1,4 +1,4 @@
-"""What keeps a comparison from being a verdict: doubts, denials, conditions, hearsay, concessions, afterthoughts.
+"""Why a comparison is not a verdict: doubts, denials, conditions, hearsay, concessions, afterthoughts.
 
 `under` looks at the clause before the comparison, `taken_away` at what follows it in its sentence.
 """
@@ -73,7 +73,7 @@ _CONCLUDED_THAT = compiled(
     r"|(?:can|could|may)\s(?:\w{1,12}ly\s)?(?:be\s)?(?:said|concluded|conclude|argued|say)",
     r"|(?<!\w)(?:note|noting|remember|remark|observe|no\sdoubt|no\squestion|confidence|certainty)|verdict|decision|conclusion|opinion|view)[\s*_:]{1,4}$",
 )
-# "With a source, A would be better": what would be so is not what is so.
+# "With a source, A would be better": hypothetical statements are not verdicts.
 _OTHERWISE = compiled(
     r"(?:^|[,;:]\s)[\s*_>-]{0,8}(?:but\s|and\s|overall,\s)?(?:with|without|given|otherwise|for\sa|for\san|in\sa|in\san)(?!\w)"
 )
@@ -86,7 +86,7 @@ _THAN = (
     rf"|(?:than\s)?(?:the\sother|{NOUN}\s{LEAD}[AB12](?!\w){SHUT}|(?-i:[AB])(?!\w)))){{0,2}}"
 )
 _AFTERTHOUGHT = compiled(
-    # who says so, and only if
+    # attributions and conditions
     rf"^{_CLOSED}{_THAN}(?:\s?[,;(—–-]{{1,2}}\s?|\s)(?:but\s|and\s|only\s|even\s|\w{{1,12}}ly,?\s)?(?:",
     r"by\s(?:0|zero|no|nothing)(?!\w|\.\d)|(?:just|much|rather|about)\s(?:like|as)\san?(?!\w)|as\sif(?!\w)|(?:is|was)\s(?:just\s|only\s|simply\s)?",
     r"(?:what\s(?!(?:I|we)(?!\w))|how\s|not(?!\w)|(?:an?|the)\s(?:\w{1,12}\s)?(?:claim|view|opinion|thesis|idea|myth|phrase|line)(?!\w))|",
@@ -107,7 +107,7 @@ Doubt = Literal["", "conceded", "doubted"]
 
 
 def under(clause: str, match: str) -> Doubt:
-    """What the beginning of the clause makes of a comparison: nothing, a concession, or no statement at all."""
+    """The effect of the beginning of the clause on a comparison: none, a concession, or no statement at all."""
     stop = max(clause.rfind(sign) for sign in ",.;:!?\n") + 1  # none of these occurs in what follows
     tail = clause[stop:]
     that = _THAT.search(tail)
@@ -123,14 +123,14 @@ def under(clause: str, match: str) -> Doubt:
 
 
 def hypothetical(match: str) -> bool:
-    """Whether the comparison says what would be."""
+    """Whether the comparison is hypothetical."""
     return _HYPOTHETICAL.search(match) is not None
 
 
 def taken_away(rest: str) -> bool:
-    """Whether the rest of the sentence says who says so, on what condition, or that it is not so.
+    """Whether the rest of the sentence attributes the comparison, makes it conditional, or denies it.
 
-    `rest` may go on after the sentence.
+    `rest` may extend beyond the sentence.
     """
     end = END_OF_SENTENCE.search(rest)
     return _AFTERTHOUGHT.search(rest[: end.end()] if end else rest) is not None or _NOT.match(rest) is not None

@@ -1,8 +1,8 @@
-"""The words around a label: whether those that lead to it, and those that follow it, leave it a verdict.
+"""The words around a label: whether the words before and after it are compatible with a verdict.
 
-A label does not say what it stands for: "The winner is [[A]]", "The loser is [[A]]", "Style: [[A]]". Words that
-announce a verdict are few, words that announce something else are endless: a label counts only where known words lead
-to it, a sentence about the responses, or none at all. The same words with another label behind them state it again.
+A label alone does not say what it means: "The winner is [[A]]", "The loser is [[A]]", "Style: [[A]]". Few words
+announce a verdict, any others may announce something else: a label counts only after known words, after a sentence
+about the responses, or after no words at all. The same words before another label state the verdict again.
 """
 
 import re
@@ -33,7 +33,7 @@ _ANNOUNCING = _words(
     decidedly substantially considerably moderately simply truly personally confidently somewhat much far
     """
 )
-# What may stand among them where a verdict is stated again, behind the one that was given.
+# Words among them when a verdict is stated again, after the first one.
 _AGAIN = _words(
     """
     edit edited update updated correction corrected correct right actually rather instead no nope nah wait hold sorry
@@ -79,7 +79,7 @@ _BAD = any_of(
     r"runner-?up, second[ -](?:best|place), not|\w{1,8}n['’]t, never, cannot, no, less, points off, least"
 )
 _BAD_WORD = compiled(rf"(?<!\w){_BAD}(?!\w)")
-# What wants something behind it: the label is what is spoken of, and no marker beside a sentence.
+# Words that need a complement: the label is a part of the sentence, not a marker beside it.
 _TAKES = compiled(
     r"(?:[:=–—-]|(?<!\w)",
     any_of(
@@ -121,21 +121,21 @@ _ON_SCORE = compiled(
     r"(?!\w))",
 )
 _LOOK_BACK, _LOOK_ON, _REACH = 400, 300, 2000
-_LATER = compiled(r"(?:and\s)?(?:after|having|with)(?!\w)")  # how a line begins that leads from one verdict to the next
-_SHORT = 4  # words of a heading or of what leads to a label in the next line
+_LATER = compiled(r"(?:and\s)?(?:after|having|with)(?!\w)")  # begins lines that lead from a verdict to the next
+_SHORT = 4  # words of a heading, or of a line that leads to a label in the next line
 
 
 def unframed(text: str, stated: Stated, target: Target, *, marked: bool, since: int = 0) -> str:
-    """Why the words before or after the label keep it from being the verdict; "" if they do not.
+    """Why the words before or after the label rule it out as the verdict; "" if they do not.
 
-    `marked`: the label has a marker of its own (`[RESULT]`), beside which prose may simply end. `since`: where the
-    label before it ends, 0 for the first one.
+    `marked`: the label has a marker of its own (`[RESULT]`), beside which prose may simply end. `since`: the end of the
+    previous label, 0 for the first one.
     """
     return _lead(text, stated, target, marked=marked, since=since) or _tail(text, stated, target)
 
 
 def announced(words: str, *, again: bool = False, tie: bool = False) -> bool:
-    """Whether every word is one of those that announce a verdict, `again` one that replaces another, or a `tie`."""
+    """Whether every word is one that announces a verdict, with `again` one that replaces another, or a `tie`."""
     if _ODD_SIGN.search(words):
         return False
     return all(_known(each, again, tie) for each in _WORD.findall(_SET_PHRASES.sub(" ", words)))
@@ -186,7 +186,7 @@ def leads(clause: str, *, even: bool = False) -> bool:
 
 
 def _leads_on(part: str, target: Target) -> bool:
-    """Whether a part of the sentence before the label gives reasons, or speaks of the responses."""
+    """Whether a part of the sentence before the label gives reasons, or is about the responses."""
     return _REASON.match(part) is not None or (_of_pairs(target) and _ABOUT.search(part) is not None)
 
 
@@ -195,7 +195,7 @@ def _of_pairs(target: Target) -> bool:
 
 
 def _above(before: str) -> str:
-    """The line above, where it is short and leads to the next one: it ends in a colon or "is", or is a heading."""
+    """The line above, if it is short and leads to the next one: it ends in a colon or "is", or is a heading."""
     lines = before[-_LOOK_BACK:].rstrip().split("\n")
     lines = [line for line in lines if line.strip(" \t*_`~>-=") and not line.startswith(("```", ">"))]
     line = lines[-1].strip(" \t*_`") if lines else ""
@@ -220,7 +220,7 @@ def _tail(text: str, stated: Stated, target: Target) -> str:
 
 
 def _negative(rest: str, target: Target) -> bool:
-    """Whether what follows says of a response without a name that it is the worse one."""
+    """Whether the text after the label says that an unnamed response is the worse one."""
     sentence = _SENTENCE.split(rest.partition("\n")[0])[0]
     found = _WORSE.search(sentence) if _of_pairs(target) else None
     return found is not None and _NAMED.search(sentence) is None
@@ -230,7 +230,7 @@ _WORSE = compiled(r"(?<!\w)", any_of("worse, worst, weaker, weakest, inferior, l
 _NAMED = compiled(rf"(?<!\w)(?:{NOUN}\s|other|first|second|latter|former|(?-i:[AB])(?!\w)|than(?!\w))")
 
 
-# --- the same words, with another label behind them
+# --- the same words, before another label
 _FINISHED = (
     rf"(?=[*_`\"'”’)\]]{{0,4}}[ \t]{{0,4}}(?:[.,;!:)]|\n|$|{END_TOKEN}|/\s?\d|(?:"
     + any_of("instead, now, then, overall, is fair, because, since, and not, points?, stars?, marks?, (?:out )?of \\d")
@@ -248,7 +248,7 @@ _OPTION = re.compile(
 
 
 def restated(rest: str, label: str | None, target: Target) -> str:
-    """Where words that announce a verdict lead to another one than `label`; "" where nothing does."""
+    """The text in which words that announce a verdict lead to another one than `label`; "" if there is none."""
     scale = target.scale
     for match in (_OPTION if scale is None else _NUMBER).finditer(rest):
         sentence = _SENTENCE.split(rest[max(0, match.start() - _LOOK_ON) : match.start()].rpartition("\n")[2])[-1]

@@ -25,7 +25,7 @@ _OF_ONE = re.compile(
 )
 _KEY_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
 _SAID_BEFORE = "said before"
-_MOST_FAILURES = 300  # beginnings of objects that turn out to be none, before giving up
+_MOST_FAILURES = 300  # openings that turn out not to be objects, before giving up
 _BROKEN = re.compile(
     r"[\"'](?:verdict|score)[\"']\s{0,4}+:\s{0,4}+[\"']?(?P<said>[^\"'{},\n]{1,60}+)[\"']?\s{0,8}+,?\s{0,8}+\}\s{0,8}+(?:```|$)",
     re.I,
@@ -67,7 +67,7 @@ def _stated(said: object, start: int, end: int, target: Target, feedback: str) -
 
 
 def _verdict(value: dict[str, Any]) -> Any:
-    """What the key of the verdict holds; a qualified one ("final_verdict") where there is no plain one."""
+    """The value of the verdict's key; of a qualified one ("final_verdict") if there is no plain one."""
     plain = _first(value, _VERDICT)
     return plain if plain is not None else next((each for key, each in value.items() if _speaks(key)), None)
 
@@ -103,14 +103,14 @@ def _is_number(value: object) -> bool:
 
 
 def _behind(value: dict[str, Any]) -> str:
-    """What the keys after the verdict say in words."""
+    """The texts of the keys after the verdict."""
     keys = list(value)
     last = max((i for i, key in enumerate(keys) if _speaks(key)), default=len(keys))
     return "\n".join(each for key in keys[last + 1 :] if isinstance(each := value[key], str))
 
 
 def _others(found: list[tuple[int, int, dict[str, Any]]], target: Target) -> Iterator[Stated]:
-    """Labels that other objects give, or the same key of the last one said there before."""
+    """Labels in other objects, or earlier values of the same key in the last one."""
     for start, end, value in found:
         for said in (*value.get(_SAID_BEFORE, ()), _verdict(value)):
             label = read_whole(said, target).label if isinstance(said, str) else None

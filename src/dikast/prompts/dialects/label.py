@@ -26,7 +26,7 @@ _END = re.compile(
     rf"{_CLOSE}(?:[ \t]{{0,4}}+[.,;!?。]{{1,3}}+)?{_CLOSE}[ \t\r]{{0,24}}+(?:$|\n|{END_TOKEN})",
     re.I,
 )
-# A stop before another sentence, a dash or bracket before words: the label was the verdict, and the rest explains it.
+# A full stop before another sentence, a dash or bracket before words: the rest explains the label.
 _STOP = re.compile(
     rf"{_CLOSE}[ \t]{{0,4}}+(?:[.;!?。]{{1,3}}+{_CLOSE}(?=\s)|[,:;](?=\s)|[-–—]{{1,2}}+(?=[ \t]{{0,4}}+[^\W\d])"
     r"|\((?=[^\W\d]))"
@@ -60,7 +60,7 @@ _ALIKE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What is found at a place: its kind, the label (None unless kind is `label`), its text, and where it ends."""
+    """A finding at a place: its kind, the label (None unless kind is `label`), its text, and its end."""
 
     kind: Kind
     label: str | None
@@ -69,7 +69,7 @@ class Found:
 
 
 def read_label(text: str, at: int, target: Target, *, next_line: bool = True) -> Found:
-    """What is stated at `text[at:]`: a label, something off the scale, an echo of the choices, or nothing readable.
+    """The statement at `text[at:]`: a label, something off the scale, an echo of the choices, or nothing readable.
 
     A label may be on one of the next lines, if it is alone there.
     """
@@ -99,7 +99,7 @@ def _bound(text: str, opened: str, found: Found) -> bool:
 
 
 def read_before(text: str, at: int, following: int, target: Target) -> Found:
-    """As `read_one_of`, but a label also where the next marker follows on its line: "4, then Verdict: 2"."""
+    """As `read_one_of`, but also a label that is followed by the next marker on its line: "4, then Verdict: 2"."""
     found = read_one_of(text, at, target)
     gap = text[found.end : following]
     if found.kind != "unreadable" or not 0 < len(gap) < 80 or "\n" in gap or gap[0].isalnum():
@@ -111,7 +111,7 @@ _JOINED = re.compile(rf"{_CLOSE}[ \t]{{0,4}}+(?:(?:or|and|vs\.?)(?!\w)|/|&|\|)",
 
 
 def read_one_of(text: str, at: int, target: Target) -> Found:
-    """As `read_label`, but a label also where "or", "and" and the like join it to something else than a label."""
+    """As `read_label`, but also a label that "or", "and" and the like join to something other than a label."""
     found = read_label(text, at, target)
     if found.kind != "unreadable" or _JOINED.match(text, found.end) is None:
         return found
@@ -131,7 +131,7 @@ _TRAILING = re.compile(rf"(?:[\s*_`~\"'”’)\]}}>.,;!。]|{END_TOKEN}){{0,40}}
 
 
 def rest_after(text: str, at: int) -> str:
-    """What follows a label once punctuation, markdown and end tokens are taken off."""
+    """The text after a label without punctuation, markdown and end tokens."""
     match = _TRAILING.match(text, at)
     return text[match.end() :] if match else text[at:]
 
@@ -213,7 +213,7 @@ def _list_or_range(text: str, begin: int, found: Found, other: Found, target: Ta
 
 
 def _tail(text: str, found: Found, *, alone: bool) -> str | None:
-    """None if what follows the label leaves it a verdict, else an excerpt that shows why not."""
+    """None if the text after the label is compatible with a verdict, else an excerpt that shows why not."""
     if _END.match(text, found.end):
         return None
     numeric = found.said[:1].isdigit() or found.said[:1] in "+-−"

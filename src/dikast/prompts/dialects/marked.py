@@ -1,4 +1,4 @@
-"""Verdicts after a marker: our own `Verdict: LABEL` and the bracketed `[RESULT] LABEL`."""
+"""Verdicts after a marker: Dikast's own `Verdict: LABEL` and the bracketed `[RESULT] LABEL`."""
 
 import re
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from functools import lru_cache
 from dikast.prompts.dialects.label import ends_line, read_before, read_label, rest_after
 from dikast.prompts.parsed import Reading, Stated, Target
 
-# What may precede a marker that opens its line. A quoting `>` is not among it: the quoted text is not the judge's.
+# What may precede a marker at the start of its line, except a quoting `>`: quoted text is not the judge's own.
 _BEFORE = re.compile(r"[\n\r][\s*_`~#|+•(\"'“-]{0,24}+(?:(?:my|final|overall|the)\s{1,3}+){0,2}$", re.I)
 _QUOTED_LINE = re.compile(r"\n[ \t]{0,8}+>[^\n]{0,80}+$")
 _QUOTES = "\"'“‘«`("
@@ -81,7 +81,9 @@ def _marker(marker: str) -> re.Pattern[str]:
 
 
 def _places(text: str, marker: str) -> list[Place]:
-    """Where the marker opens a line, in any case, or is inside one as it is spelt and only the end follows."""
+    """The places where the marker begins a line, in any case, or is inside one, spelt exactly and followed by
+    the end.
+    """
     found = []
     for match in _marker(marker).finditer(text):
         if _QUOTED_LINE.search(_before(text, match.start())):
@@ -103,9 +105,9 @@ def _before(text: str, at: int) -> str:
 
 
 def _last(text: str, places: list[Place], target: Target, marker: str) -> Reading:
-    """The last place that states something. Echoes of the choices and mentions inside a line are passed over.
+    """The last place with a statement.
 
-    What the places before it state goes with the reading as `earlier`.
+    Echoes of the choices and mentions inside a line are skipped. Statements before it are in the reading's `earlier`.
     """
     there = marker.casefold() in text.casefold()
     stated: list[Stated] = []  # from the last to the first
@@ -142,7 +144,7 @@ def _last(text: str, places: list[Place], target: Target, marker: str) -> Readin
 
 
 def alone(text: str, target: Target) -> Stated | None:
-    """A reply that is nothing but a label: the verdict, though its marker is missing."""
+    """A reply that consists of a label alone: it is the verdict, although its marker is missing."""
     begin = _LEADING.match(text)
     if len(text) > 400 or begin is None:
         return None

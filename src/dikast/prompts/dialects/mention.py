@@ -1,7 +1,7 @@
-"""Verdicts that a reply only mentions: in a quoted line, in quotation marks, or as what somebody else has said.
+"""Verdicts that a reply only mentions: in a quoted line, in quotation marks, or as a statement of somebody else.
 
-A quotation is not a statement. It is the judge's own all the same where it is all that its line holds, or where words
-such as "my verdict is" lead to it and nothing goes on behind it.
+A quotation is not a statement. It is the judge's own if it is alone on its line, or if words such as "my verdict is"
+lead to it and nothing follows it.
 """
 
 import re
@@ -11,9 +11,9 @@ from dikast.prompts.dialects.label import NOUN
 from dikast.prompts.dialects.phrases import LEAD, SHUT, VERDICT, any_of, compiled
 from dikast.prompts.parsed import Reading
 
-_LINE = 400  # characters of a line that are looked at, on either side
+_LINE = 400  # characters of a line that are examined, on either side
 _QUOTED_LINE = re.compile(r"[ \t]{0,3}>")
-# Quotation marks: what opens one, and what closes it. An apostrophe stands inside a word or right after it.
+# Opening and closing quotation marks. An apostrophe is inside a word or right after it.
 _MARKS = (
     (re.compile('"'), re.compile('"')),
     (re.compile("[“„]"), re.compile("[”“]")),
@@ -56,7 +56,7 @@ _GAVE = any_of(
 )
 _EACH = r"(?:\s(?:has|had|have|once|itself|also|only|\w{1,12}ly)){0,2}\s"
 _REPORTED = compiled(
-    # what other people said or gave, and what a text says
+    # statements of other people and of texts
     rf"(?<!\w)(?:(?:{_LIKE_ME}|{_PEOPLE}|GPT-?\w{{0,4}}|evaluation|review|note)(?:\s\w{{1,3}}|\s(?:before|above|after)\s\w{{1,8}})?",
     rf"(?:\s\w{{1,12}}\s(?:me|us|it))?{_EACH}(?:{_SAID}|{_GAVE})(?!\w),?",
     rf"|(?<!my\s)(?<!our\s)(?:{NOUN}|text|reply|article|passage|rubric|key|sheet)(?:\s{LEAD}[AB12](?!\w){SHUT})?{_EACH}{_SAID}(?!\w)",
@@ -72,7 +72,7 @@ _SENTENCE = re.compile(r"[.!?;。！？][\"'”’*_)\]]{0,4}\s|[。！？]")
 
 
 def mentioned(text: str, start: int, end: int) -> bool:
-    """Whether `text[start:end]`, which states a verdict, is a quotation or what somebody else has said."""
+    """Whether `text[start:end]`, which states a verdict, is a quotation or a statement of somebody else."""
     start += len(text[start:end]) - len(text[start:end].lstrip())
     begin = text.rfind("\n", 0, start) + 1
     if quoted_line(text[begin : begin + 8]):
@@ -88,7 +88,7 @@ def quoted_line(line: str) -> bool:
 
 
 def quoted(before: str, after: str) -> bool:
-    """Whether what stands between the two stretches of a line is inside quotation marks, and not said by the judge."""
+    """Whether the text between the two parts of a line is inside quotation marks, and not the judge's own statement."""
     for opens, closes in _MARKS if _MARK.search(before) else ():
         opened = _open(before, opens, closes)
         closed = closes.search(after) if opened is not None else None
@@ -102,7 +102,7 @@ def quoted(before: str, after: str) -> bool:
 
 
 def _open(before: str, opens: re.Pattern[str], closes: re.Pattern[str]) -> int | None:
-    """Where the quotation mark stands that is still open at the end."""
+    """The position of the quotation mark that is still open at the end."""
     begins = [match.start() for match in opens.finditer(before)]
     if opens.pattern == closes.pattern:
         return begins[-1] if len(begins) % 2 else None

@@ -1,4 +1,4 @@
-"""The patterns behind `statements`: how sentences name a response, call it better, or call two equal.
+"""The patterns of `statements`: sentences that name a response, call it better, or call two equal.
 
 Every repetition is bounded or possessive, so that reading stays linear however long or strange a reply is.
 """
@@ -35,7 +35,7 @@ _OPTION = (
 )
 _OPTION_OF = rf"{_OPTION}{_OF_IT}{SHUT}"
 NAME = compiled(rf"(?<!\w)(?P<noun>{NOUN})\s{{0,3}}+{LEAD}(?P<letter>[AB12])(?!\w|\.\d)")
-RESPONSES = frozenset({"assistant", "response"})  # what these name is always what is compared
+RESPONSES = frozenset({"assistant", "response"})  # these always name the compared responses
 
 # --- One is better
 _NOT_FULLY = any_of(
@@ -82,11 +82,11 @@ _FOR_ALL = (
 )
 _IS_NAMED = rf"(?:\s{any_of('is, was, would be, goes to, favou?rs, remains')}(?:\sthat)?(?!\w))?"
 
-OPTION = compiled(_OPTION)  # where COMPARED, WINS and HAS_BETTER can begin
+OPTION = compiled(_OPTION)  # positions at which COMPARED, WINS and HAS_BETTER can begin
 COMPARED = compiled(_OPTION_OF, rf"\s{{1,3}}+{_IS}{_SKIP}{{0,4}}\s{{1,3}}+", _EITHER)
 WINS = compiled(
     _OPTION_OF,
-    # perhaps of two things that are said of it: "A is short and thus deserves the win"
+    # possibly the second of two predicates: "A is short and thus deserves the win"
     r"(?:(?:(?!\s[\"'“(\[*]{0,3}[ab][\s\"'”)\]*.,])[^.,;:!?\n]){1,80}?\sand(?=\s))?",
     rf"{_SKIP}{{0,2}}\s{{1,3}}+(?:(?:wins|won|should\swin)(?={SHUT}\s{{0,3}}(?:[.,;:!)\n—–-]|$|{_FOR_ALL}))",
     rf"|(?:outperforms|beats|surpasses|outshines|exceeds|trumps)\s(?:the\s)?(?:{OPTIONS}|(?:other|its|it|second|first|latter|former)(?!\w)(?:\s{NOUN})?)"
@@ -197,7 +197,7 @@ CUE_EVEN = re.compile(
 )
 CUE_SIGN = re.compile(r"[AB]\s{0,3}[><=≈~]")
 
-# --- What follows "better" where the whole response is meant; other words limit it ("better written") or deny it.
+# --- Words after "better" if the whole response is meant; other words limit it ("better written") or deny it.
 _GOES_ON = any_of(
     "overall, because, as, since, due, of (?:the (?:two|pair|comparison)|these|them|both|all), here, and, but, given,"
     "when, although, though, while, by, with, to,"
@@ -210,7 +210,7 @@ _THAN = rf"than\s(?:the\s)?(?:other|its|that|{LEAD}{OPTIONS}|first|second|former
 WHOLE_MEANT = compiled(
     rf"{SHUT}\s{{0,3}}+(?:$|[.,;:!)\]*\n—–-]|\((?!in\s)|(?:{WHOLE}|{NOUN}|{_GOES_ON}|in\s{_ALL_OF_IT}|{_THAN})(?!\w))"
 )
-# What follows a response that was named or chosen: "I prefer A over B", but not "I prefer A's tone" or "A provides".
+# Words after a response that was named or chosen: "I prefer A over B", but not "I prefer A's tone" or "A provides".
 NAME_ENDS = compiled(
     rf"{SHUT}(?!['’]|\s{{0,3}}(?:!?[=<>?~&|/+≠≤≥≯≮→]|-+>))\s{{0,3}}+(?:$|[.,;!)\]*\n—–]",
     r"|:(?=[\s*_]*(?:\n|$|\[))|-\s(?!\d)",

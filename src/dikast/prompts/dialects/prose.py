@@ -1,10 +1,10 @@
 """Verdicts of a comparison in plain sentences: "Therefore, Output (b) is better."
 
 What counts as stated is in `statements`; labels in brackets (`[[A>B]]`, `[[C]]`) count too. The last statement is the
-verdict, with two exceptions: a reply that opens with its verdict as a sentence of its own has given it, unless it takes
-it back in words; and what follows a conclusion and then a heading of the prompt (`# Output (b):`) is a reply that ran
-on. Where the last sentence states two verdicts, or a mere remark at the end contradicts a verdict that was announced,
-there is none.
+verdict, with two exceptions: a verdict in the opening sentence counts unless the reply withdraws it in words; and text
+after a conclusion that is followed by a heading of the prompt (`# Output (b):`) is ignored, since the reply ran on. If
+the last sentence states two verdicts, or a remark at the end contradicts a verdict that was announced, there is no
+verdict.
 """
 
 import re
@@ -39,8 +39,8 @@ _ENDS = re.compile(r"[ .\n]{0,40}+\Z")
 _OPENING = re.compile(r"[*_`]{0,3}+\.?[*_`]{0,3}+(?:[ \t]{0,4}+\n|[ \t])")
 _WHOLLY_EVEN = re.compile(r"(?:equally\sgood|tie|tied|draw|equal)\Z", re.I)
 _LOOSE = "what leads to the comparison is not known to announce a verdict"
-_CLOSING = 400  # last characters in which a conclusion that both are alike is taken for the verdict
-_SENTENCE = 400  # characters that a sentence has at most
+_CLOSING = 400  # last characters in which a conclusion that both are alike counts as the verdict
+_SENTENCE = 400  # maximum characters of a sentence
 _NEXT = re.compile(r"[ .;*_]{1,6}(?:(?:my|the)\s)?", re.I)  # nothing between two sentences
 _SENTENCE_END = re.compile(r"[.!?;]\s|\n")
 
@@ -56,7 +56,7 @@ def read_prose(text: str, target: Target) -> Reading:
 
 
 def weigh(text: str, found: list[Sentence], target: Target) -> Reading:
-    """The statement that counts among those found in the text, in their order; none where they leave it unsure."""
+    """The statement that counts among those found in the text, in their order; none if they are ambiguous."""
     conceded = [each for each in found if each.grade == "conceded"]
     loose = [each for each in found if each.grade == "loose"]
     found = [each for each in found if each.grade not in ("conceded", "loose")]
@@ -81,7 +81,7 @@ def firmest(text: str) -> Sentence | None:
 
 
 def sentences(text: str) -> list[Sentence]:
-    """Every verdict in words or brackets, in order; what only repeats the choices is left out."""
+    """Every verdict in words or brackets, in order; repetitions of the choices are left out."""
     found = sorted({*statements(text), *_labels(text)}, key=lambda each: (each.start, each.end))
     echoes = set()
     for i, (one, two) in enumerate(pairwise(found)):
@@ -109,7 +109,7 @@ def _labels(text: str) -> list[Sentence]:
 
 
 def _on_the_way(text: str, each: Sentence) -> bool:
-    """Equally good in one respect, said before the comparison is over."""
+    """Whether a tie in one respect is stated before the comparison ends."""
     if each.slot != "tie" or each.grade in ("announced", "label"):
         return False
     return len(text) - each.end > _CLOSING if each.concludes else _ENDS.match(text, each.end) is None
@@ -121,7 +121,7 @@ def _stated(text: str, each: Sentence, target: Target) -> Stated:
 
 
 def _unsure(text: str, chosen: Sentence, others: tuple[Sentence, ...]) -> str:
-    """Why the chosen statement is not to be relied upon; "" if it is."""
+    """Why the chosen statement is not reliable; "" if it is."""
     for each in others:
         if each.start >= chosen.end and _RANK[each.grade] < _RANK[chosen.grade]:
             continue
@@ -138,7 +138,7 @@ def _unsure(text: str, chosen: Sentence, others: tuple[Sentence, ...]) -> str:
 
 
 def _concedes_all(text: str, chosen: Sentence, conceded: list[Sentence]) -> str:
-    """Why not, where the sentence of the chosen statement, or the next, concedes that the other one is better."""
+    """Why not, if the sentence of the chosen statement, or the next, concedes that the other one is better."""
     for each in conceded:
         low, high = sorted((each, chosen), key=lambda one: one.start)
         gap = text[low.end : high.start]
@@ -149,7 +149,7 @@ def _concedes_all(text: str, chosen: Sentence, conceded: list[Sentence]) -> str:
 
 
 def _unfinished(text: str, chosen: Sentence) -> str:
-    """Why not, where the verdict is in the part about one response, and the part about the other is to come."""
+    """Why not, if the verdict is in the part about one response, before the part about the other."""
     if chosen.grade == "label":
         return ""
     before = {_slot_of(match) for match in _PART.finditer(text, 0, chosen.start)}
@@ -164,9 +164,9 @@ def _slot_of(part: re.Match[str]) -> str:
 
 
 def _headline(text: str, found: list[Sentence]) -> Sentence | None:
-    """The opening verdict, if it is a sentence of its own and nothing after it takes it back.
+    """The opening verdict, if it is a separate sentence and nothing after it withdraws it.
 
-    A slip in its closing repetition ("So A is better", where the reply has argued for B) does not.
+    A slip in its closing repetition ("So A is better" after arguing for B) does not withdraw it.
     """
     if not found or found[0].grade != "plain" or found[0].slot == "tie" or text[: found[0].start].strip(" \n\t*_`#"):
         return None

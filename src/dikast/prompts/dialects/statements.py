@@ -1,9 +1,9 @@
-"""Which response a sentence says is better: the patterns, and what keeps a match from being a verdict.
+"""Sentences that say which response is better: the patterns, and the reasons why a match is not a verdict.
 
 A match counts as plain, concluding (its clause holds "therefore", "overall", "verdict" and the like) or announced ("my
 verdict is X", a sign such as `A > B` where a verdict is expected). Nothing is found in questions, in conditions and
-doubts, in what somebody else is said to claim, in quotations, in headings, or where the comparison is limited to one
-aspect and nothing is concluded.
+doubts, in claims of others, in quotations, in headings, or if the comparison is limited to one aspect without a
+conclusion.
 """
 
 import re
@@ -20,7 +20,7 @@ Grade = Literal["conceded", "loose", "plain", "concluding", "announced", "label"
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A verdict in words: the slot, its position, and how firmly it is stated."""
+    """A verdict in words: the slot, its position, and its firmness."""
 
     slot: Slot
     start: int
@@ -29,7 +29,7 @@ class Sentence:
 
     @property
     def concludes(self) -> bool:
-        """Whether the clause says that this is the outcome."""
+        """Whether the clause states a conclusion."""
         return self.grade not in ("conceded", "loose", "plain")
 
 
@@ -107,7 +107,7 @@ def _found(pattern: re.Pattern[str], text: str, spans: Iterable[tuple[int, int]]
 
 
 def _naming(text: str) -> _Naming | None:
-    """How the reply calls the two; None where it gives them no names but letters or ordinals."""
+    """The names that the reply gives the two responses; None if it only uses letters or ordinals."""
     names = Counter((match["noun"].casefold(), match["letter"].isdigit()) for match in phrases.NAME.finditer(text))
     return _Naming(*max(names, key=lambda name: (name[0] in phrases.RESPONSES, names[name]))) if names else None
 
@@ -135,7 +135,7 @@ def _option(text: str, match: re.Match[str], pattern: re.Pattern[str], naming: _
 
 
 def _goes_on(text: str, match: re.Match[str]) -> bool:
-    """Whether the sentence goes on to the other one: "A is better in accuracy, B in style"."""
+    """Whether the sentence continues with the other one: "A is better in accuracy, B in style"."""
     rest = text[match.end() : match.end() + _LOOK_ON]
     end = phrases.END_OF_SENTENCE.search(rest)
     return phrases.CONTRAST.search(rest[: end.start()] if end else rest) is not None
@@ -152,7 +152,7 @@ def _foreign(match: re.Match[str], naming: _Naming) -> bool:
 
 
 def _follows(text: str, match: re.Match[str], pattern: re.Pattern[str]) -> bool:
-    """Whether what follows leaves the match a verdict on the whole response."""
+    """Whether the text after the match is compatible with a verdict on the whole response."""
     if phrases.AFTER_OR.match(text, match.end()):
         return False
     if pattern in (phrases.COMPARED, phrases.MADE):
@@ -167,7 +167,7 @@ def _follows(text: str, match: re.Match[str], pattern: re.Pattern[str]) -> bool:
 
 
 def _of_something(text: str, match: re.Match[str]) -> bool:
-    """Whether a part is compared and not the response: "the mistake in Response A is worse"."""
+    """Whether a part is compared instead of the response: "the mistake in Response A is worse"."""
     found = phrases.OF_SOMETHING.search(text[max(0, match.start() - 60) : match.start()])
     return found is not None and re.fullmatch(phrases.WHOLE, found["what"], re.I) is None
 
@@ -196,7 +196,7 @@ def _signs(text: str) -> Iterator[Sentence]:
 
 
 def _sign(text: str, match: re.Match[str], *, due: bool) -> Sentence | None:
-    """`A > B` where a verdict is expected, or alone on the last line; elsewhere it is arithmetic."""
+    """`A > B` where a verdict is expected, or alone on the last line; elsewhere it counts as arithmetic."""
     line = text[max(0, match.start() - _LOOK_BACK) : match.start()].rpartition("\n")[2]
     rest = text[match.end() : match.end() + _LOOK_ON]
     last = not rest.strip(" \t\n*_`.!)]") and not line.strip(" \t\n*_`(#[-")
@@ -208,7 +208,7 @@ def _sign(text: str, match: re.Match[str], *, due: bool) -> Sentence | None:
 
 
 def _grade(text: str, match: re.Match[str], *, announced: bool) -> Grade | None:
-    """How firmly the clause states it; None where it does not state it at all."""
+    """The firmness of the statement; None if the clause does not state it."""
     before = (
         "\n" + text[: match.start()] if match.start() < _LOOK_BACK else text[match.start() - _LOOK_BACK : match.start()]
     )
@@ -234,7 +234,7 @@ def _grade(text: str, match: re.Match[str], *, announced: bool) -> Grade | None:
         return None
     made = (
         match.re is phrases.MADE and match[0][:3].casefold() == "mak"
-    )  # what leads to "making A better" is the reason
+    )  # the words before "making A better" are the reason
     return "plain" if made or frame.leads(clause, even=match.re is phrases.TIE) else "loose"
 
 

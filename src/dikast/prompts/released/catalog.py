@@ -18,8 +18,8 @@ class Variant:
     """One prompt of a source: with a reference, without one, or "" for a prompt that is the same for all items.
 
     `file` holds its rows (of an origin with a module, `file` is the name of the template). `sha256` is the fingerprint
-    of the skeleton, or of several that its publishers are known to have used; empty means that the first one learnt
-    is trusted, and kept. `edges` says whose the texts are that all rows share beside a slot, where they are learnt from
+    of the skeleton, or of several that its publishers are known to have used; empty means that the first one learnt is
+    trusted, and kept. `edges` says who owns the texts that all rows share beside a slot, if the prompt is learnt from
     rows alone (see `Reading`).
     """
 
@@ -51,8 +51,8 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Prompted:
-    """How a judge is asked one kind of question, and where its prompt is published; no origin: it has none of its own,
-    and `without` says why. `cure` is the command that makes the prompt available here ({data} is the data folder).
+    """How a judge is asked one kind of question, and where its prompt is published; no origin: it has no prompt of its
+    own, and `without` says why. `cure` is the command that makes the prompt available here ({data} is the data folder).
 
     `shared` is the share of a prompt that lies before the response, measured on `shared_on`; None is not known.
     """

@@ -46,8 +46,8 @@ def own_format(model: str, kind: str) -> Own | None:
     """The format that a released judge was trained on, None for a model that is not in the catalog.
 
     Also None for a judge of the catalog that has no prompt of its own for that kind, where built-in formats are used.
-    Learnt from the first origin that can be had, in the catalog's order. UserError when a fingerprint is not the
-    catalog's, or when nothing can be had, with the command that cures it.
+    Learnt from the first available origin, in the catalog's order. UserError, with the command that cures it, if a
+    fingerprint is not the catalog's or no origin is available.
     """
     released = find_released(model)
     prompted = released.prompts.get(kind) if released else None
@@ -138,7 +138,7 @@ def _keep(path: Path, released: Released, prompted: Prompted, origin: Origin, ta
 
 
 def _kept(path: Path) -> Own | None:
-    """What was kept before; a file that is no longer what its report says is learnt anew."""
+    """The cached format; it is learnt anew if the file no longer matches its report."""
     try:
         report = orjson.loads(path.with_suffix(".report.json").read_bytes())
         form = load_format(path)

@@ -35,7 +35,7 @@ _SLOTS = {
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """Rows with their places, and where they were found: a commit, a version, or a folder."""
+    """Rows with their places, and their source: a commit, a version, or a folder."""
 
     rows: list[tuple[int, dict[str, Any]]]
     at: str
@@ -126,7 +126,9 @@ def _skeleton(template: str, rubric: str, *, pair: bool) -> Skeleton:
 
 
 def data_folder() -> Path:
-    """Where a user may lay published rows: `ORG/NAME/FILE` under DIKAST_CATALOG_DATA, else under the cache."""
+    """The folder for published rows that a user provides: `ORG/NAME/FILE` under DIKAST_CATALOG_DATA, else under the
+    cache.
+    """
     given = os.environ.get(DATA)
     return Path(given) if given else user_cache_path("dikast", appauthor=False) / "data"
 
@@ -183,7 +185,7 @@ def _get(url: str) -> bytes:
 
 
 def _parsed(body: bytes, name: str) -> list[tuple[int, dict[str, Any]]]:
-    """The whole records of a file, or of as much of it as came."""
+    """The whole records of a file, or of its downloaded part."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, Path(name).name)
         path.write_bytes(body)
@@ -207,7 +209,7 @@ def _records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _whole(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The records before the place where a file was cut."""
+    """The records before the place where a file was cut off."""
     try:
         yield from _records(path)
     except DataError:

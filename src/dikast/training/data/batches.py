@@ -1,4 +1,4 @@
-"""Which examples a step learns from, and how they are cut into forward passes.
+"""The examples of each step, and how they are cut into forward passes.
 
 The order is a function of seed, epoch and the examples' lengths, so a resumed run continues the same order.
 """

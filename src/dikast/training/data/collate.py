@@ -1,7 +1,8 @@
 """The tensors of a forward pass.
 
-Rows are padded on the right, or packed: laid out as one row in which each sees only itself (`packed_attention`), end to
-end or, siblings, as a tree. Under causal attention padding after a row does not affect it, so padded rows need no mask.
+Rows are padded on the right, or packed: laid out as one row in which each attends only to itself (`packed_attention`),
+end to end or, siblings, as a tree. Under causal attention padding after a row does not affect it, so padded rows need
+no mask.
 """
 
 from collections.abc import Sequence
@@ -71,7 +72,7 @@ def collate(
 ) -> Batch:
     """Examples as tensors: packed into one row, or each a row, padded to a multiple of `multiple` tokens.
 
-    As trees, examples whose `siblings` are equal share what they begin with.
+    With trees, examples whose `siblings` are equal share their common prefix.
     """
     found = [shards.find(number) for number in numbers]
     rows = [part.ids(i).astype(np.int64) for part, i in found]
@@ -106,7 +107,7 @@ def collate(
         weights.append(counts[prompt:])
     index = (np.cumsum(kept) - 1)[np.concatenate(sources)]
     counted = np.concatenate(weights)
-    # what several rows learn at one place is one target that counts for each of them
+    # a target that several rows share at one place counts for each of them
     pairs, which = np.unique(np.stack([index, np.concatenate(targets)]), axis=1, return_inverse=True)
     if any(name.startswith("pixel_values") for name in inputs) and (types := _types(ids, loaded)) is not None:
         inputs["mm_token_type_ids"] = types.reshape(shape)
@@ -127,7 +128,7 @@ def collate(
 def _laid_out(
     shards: Shards, numbers: Sequence[int], loaded: Loaded, *, trees: bool
 ) -> tuple[list[NDArray[np.int64]], torch.Tensor]:
-    """Where each token of each example stands in a packed row, and the row's table of segments."""
+    """The place of each token of each example in a packed row, and the row's table of segments."""
     sets: dict[int, list[int]] = {}
     for k, number in enumerate(numbers):
         sets.setdefault(int(shards.siblings[number]) if trees else k, []).append(k)
@@ -144,14 +145,14 @@ def _laid_out(
 
 
 def _media_tokens(ids: NDArray[np.int64], loaded: Loaded) -> NDArray[np.int64]:
-    """Where images stand in ids, in order, and then where clips do."""
+    """The places of images in the ids, in order, then those of clips."""
     vision = loaded.processor.vision
     tokens = () if vision is None else (vision.image_token_id, vision.video_token_id)
     return np.concatenate([np.zeros(0, np.int64), *(np.flatnonzero(ids == token) for token in tokens)])
 
 
 def _keys(shards: Shards, number: int, loaded: Loaded) -> NDArray[np.int64]:
-    """The ids of an example, with the key of each picture or clip where it stands."""
+    """The ids of an example, with the key of each picture or clip in its place."""
     part, i = shards.find(number)
     ids = part.ids(i).astype(np.int64)
     shown = part.shown(i)
@@ -163,7 +164,7 @@ def _keys(shards: Shards, number: int, loaded: Loaded) -> NDArray[np.int64]:
 def _shown(
     shards: Shards, numbers: Sequence[int], loaded: Loaded, places: list[NDArray[np.int64]]
 ) -> tuple[dict[str, torch.Tensor], tuple[int, ...] | None]:
-    """The tensors of the media that stand in a packed row, each picture once, and the places of their features."""
+    """The tensors of the media in a packed row, each picture once, and the places of their features."""
     standing: dict[tuple[bool, int], tuple[Medium, int]] = {}
     for number, place in zip(numbers, places, strict=True):
         part, i = shards.find(number)
@@ -183,7 +184,7 @@ def _shown(
 
 
 def _types(ids: NDArray[np.int64], loaded: Loaded) -> torch.Tensor | None:
-    """The kind of each token, 0 for text, 1 for images and 2 for clips; None for models that are not told."""
+    """The kind of each token, 0 for text, 1 for images and 2 for clips; None for models without token types."""
     vision = loaded.processor.vision
     if vision is None or not vision.types_tokens:
         return None

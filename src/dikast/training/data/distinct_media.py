@@ -8,7 +8,7 @@ from dikast.engines.local.seen import Medium
 
 
 def distinct(media: Sequence[Medium], keys: Sequence[int]) -> tuple[list[Medium], list[int]]:
-    """Each medium once, in an order that `joined` takes, and where each given one stands among the pictures kept.
+    """Each medium once, in an order that `joined` takes, and the index of each given one among the kept pictures.
 
     Clips are kept as they are.
     """
@@ -23,7 +23,7 @@ def distinct(media: Sequence[Medium], keys: Sequence[int]) -> tuple[list[Medium]
 
 @contextmanager
 def shown_again(model: Any, places: Sequence[int] | None) -> Iterator[None]:
-    """While the context lasts, the model puts the features of picture `places[i]` where its i-th picture stands.
+    """While the context lasts, the model uses the features of picture `places[i]` for its i-th picture.
 
     The features of each picture are computed once; gradients of all its places are summed. None changes nothing.
     """

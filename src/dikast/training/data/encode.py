@@ -24,7 +24,7 @@ _PROBE = "probe-of-a-reply"
 
 
 class Shown(NamedTuple):
-    """A picture or clip of a prompt: for how many of its placeholder tokens it stands, and a key of what is seen."""
+    """A picture or clip of a prompt: for how many of its placeholder tokens it stands, and a key of its content."""
 
     clip: bool
     tokens: int

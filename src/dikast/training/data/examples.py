@@ -47,7 +47,7 @@ class Example:
     messages: tuple[Message, ...]
     reply: Reply
     prefilled: bool = False  # the label is scored right after the prompt, without generated text
-    opening: tuple[Message, ...] = ()  # what of `messages` comes before the first response
+    opening: tuple[Message, ...] = ()  # the part of `messages` before the first response
 
 
 def files_of(config: Config, patterns: tuple[str, ...]) -> list[str]:

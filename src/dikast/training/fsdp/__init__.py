@@ -1,1 +1,1 @@
-"""Training in several processes that each hold a share of the model: loading, checkpoints, and the model at the end."""
+"""Training with a model that is sharded over processes (FSDP2): loading, checkpoints, and the final model."""

@@ -1,4 +1,4 @@
-"""Tensors of several processes as files: each writes and reads its own share, through torch's distributed checkpoint.
+"""Sharded checkpoints: each process writes and reads its own shard, through torch's distributed checkpoint.
 
 The files are safetensors, so nothing is unpickled; a reader may be one process or any number of them.
 """
@@ -16,8 +16,8 @@ from torch.distributed.checkpoint.state_dict_saver import save
 if TYPE_CHECKING:
     from torch.distributed.checkpoint.metadata import Metadata, TensorStorageMetadata
 
-_FILES = 16  # of a process: a file is put together in memory before it is written,
-_LEAST = 2**26  # and holds at least so many bytes of the whole tensors
+_FILES = 16  # files of a process: a file is assembled in memory before it is written,
+_LEAST = 2**26  # and holds at least this many bytes of the whole tensors
 
 
 def save_shares(folder: Path, tensors: Mapping[str, torch.Tensor]) -> None:
@@ -58,7 +58,7 @@ class ShareReader(HuggingFaceStorageReader):
         return self.read_metadata().state_dict_metadata  # type: ignore[return-value]
 
     def read_into(self, tensors: Mapping[str, torch.Tensor], *, alone: bool = False) -> None:
-        """Fill tensors in place; of those that are dealt out each process reads its slices. alone: in this process."""
+        """Fill tensors in place; of sharded ones each process reads its slices. alone: in this process."""
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="torch.distributed is disabled")
             load(dict(tensors), storage_reader=self, no_dist=alone)

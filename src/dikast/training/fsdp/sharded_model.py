@@ -1,7 +1,7 @@
-"""A model that FSDP2 deals out over processes: each reads its own slices of the weight files and never holds more.
+"""A model that FSDP2 shards over processes: each process reads its own slices of the weight files and never holds more.
+transformers creates the model without weights, shards it by a plan, and reads the process's slices from the files.
 
-transformers lays the model out without weights, deals it out by a plan, and reads from the files what falls to the
-process. The plan names the units that are gathered one at a time: every repeated layer, the embeddings and the head.
+The plan names the units that are gathered one at a time: every repeated layer, the embeddings and the head.
 """
 
 import os
@@ -15,7 +15,7 @@ from torch.distributed.tensor import DTensor
 from dikast.training.config import Config
 
 _NUMBER = re.compile(r"\.\d+(?=\.|$)")
-_FREED = "free_full_weight"  # transformers' word for units that are gathered anew for the backward pass
+_FREED = "free_full_weight"  # transformers' name for units that are gathered again for the backward pass
 
 
 def launched_for_fsdp() -> bool:
@@ -25,7 +25,9 @@ def launched_for_fsdp() -> bool:
 
 
 def sharding(config: Config, model: Any, processes: int) -> Any:
-    """What transformers needs to deal out a model like this one (its weights do not matter) over the processes."""
+    """The configuration with which transformers shards a model like this one (its weights do not matter) over the
+    processes.
+    """
     from transformers.distributed.configuration_utils import DistributedConfig
 
     return DistributedConfig(
@@ -46,13 +48,13 @@ def units_of_model(model: Any) -> dict[str, str]:
 
 
 def dealt_out(model: Any, config: Config, processes: int) -> Any:
-    """A model that has its weights already, as one drawn from scratch has, dealt out over the processes."""
+    """Shard a model that already has its weights, such as one drawn from scratch, over the processes."""
     settings, _, mesh = type(model).prepare_distribute_model(sharding(config, model, processes))
     return type(model).maybe_distribute_model(model, settings, mesh)
 
 
 def deal_out_adapters(model: Any, config: Config) -> None:
-    """Deal out adapters that were added to a model after it was dealt out, by the layer's parts that hold them."""
+    """Shard adapters that were added to a model after it was sharded, by the layer's parts that hold them."""
     from peft.tuners.lora import LoraLayer
 
     mesh = model._mesh_manager.get_mesh("fsdp")
@@ -70,7 +72,7 @@ def deal_out_adapters(model: Any, config: Config) -> None:
 
 
 def dealt_out_again(model: Any) -> None:
-    """Deal out again what passes without gradients leave gathered; only then are a process's parameters its shares."""
+    """Reshard what passes without gradients leave gathered; only then are a process's parameters its shards."""
     for module in model.modules():
         if isinstance(module, FSDPModule):
             module.reshard()

@@ -1,4 +1,4 @@
-"""The model of a run over several processes, put together from its last checkpoint one tensor at a time."""
+"""The model of a run over several processes, assembled from its last checkpoint one tensor at a time."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -22,10 +22,11 @@ Make = Callable[[str], torch.Tensor]
 
 
 def streamed(loaded: Loaded, config: Config, checkpoint: Path) -> Callable[[Path], None] | None:
-    """What writes weights and configuration of the trained model into a folder; None where it cannot be streamed.
+    """A function that writes weights and configuration of the trained model into a folder; None if it cannot be
+    streamed.
 
-    A tensor is the checkpoint's where it was trained, else the source's, with its adapter folded in. It can be streamed
-    where the source has files of safetensors that hold the tensors as the model does, whatever they are called there.
+    A trained tensor is the checkpoint's, any other the source's with its adapter merged. Streaming needs a source of
+    safetensors files that hold the same tensors as the model, under any names.
     """
     folder = source_of(config).folder
     if not config.model:
@@ -56,7 +57,7 @@ def streamed(loaded: Loaded, config: Config, checkpoint: Path) -> Callable[[Path
 
 
 def _spelt(model: Any, conversions: Any) -> dict[str, str] | None:
-    """The model's name of each tensor by its name in files; None where some are put together from several."""
+    """The model's name of each tensor by its name in files; None if some are combined from several."""
     from transformers.core_model_loading import revert_weight_conversion
 
     state: dict[str, torch.Tensor] = dict(model.named_parameters())
@@ -73,7 +74,7 @@ def _spelt(model: Any, conversions: Any) -> dict[str, str] | None:
 def _maker(
     loaded: Loaded, config: Config, source: Weights, reader: ShareReader, spelt: dict[str, str], kind: torch.dtype
 ) -> Make:
-    """What makes a tensor of the trained model, by its name in files."""
+    """A function that makes a tensor of the trained model by its name in files."""
     trained = {name for name in reader.tensors if ":" not in name}
     scaling = config.lora.alpha / config.lora.rank
 

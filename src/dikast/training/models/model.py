@@ -36,10 +36,11 @@ def source_of(config: Config) -> ModelSource:
 def open_model(config: Config, *, shards: int = 1) -> Loaded:
     """Open the model for training: trained parameters require gradients, the others do not.
 
-    shards: over so many processes it is dealt out; each reads only its share (a model from scratch each draws whole).
+    shards: the number of processes that it is sharded over; each reads only its share (a model from scratch is drawn
+    whole by each).
     """
     source = source_of(config)
-    adapters = frozen_in_bf16(config) and config.train == "lora"  # nothing of what is trained is in the file
+    adapters = frozen_in_bf16(config) and config.train == "lora"  # nothing that is trained is in the file
     dtype = "bfloat16" if config.precision == "bf16-master" or adapters else "float32"
     if config.model:
         shape = pretrained(transformers.AutoConfig, source.folder) if shards > 1 else None
@@ -55,9 +56,11 @@ def open_model(config: Config, *, shards: int = 1) -> Loaded:
 
 
 def made_ready(model: Any, config: Config, *, sharded: bool = False) -> Any:
-    """The model itself with what is trained chosen, frozen weights in their type and checkpointing as configured."""
+    """The model itself with the trained parameters chosen, frozen weights in their type and checkpointing as
+    configured.
+    """
     choose_trained(model, config)
-    if sharded and config.train == "lora":  # what is frozen was read in its type
+    if sharded and config.train == "lora":  # frozen weights were read in their type
         for parameter in model.parameters():
             if parameter.requires_grad and config.precision != "bf16-master":
                 parameter.data = parameter.data.float()
@@ -82,7 +85,7 @@ def blank_model(shape: Any, device: str = "meta") -> Any:
 
 def frozen_in_bf16(config: Config) -> bool:
     """Whether matrices that are not trained are held in bfloat16. Where processes hold shares of the model, only under
-    adapters, whose weights are shared out by themselves: a share has one type.
+    adapters, whose weights are sharded separately: a shard has one type.
     """
     alone = int(os.environ.get("WORLD_SIZE", "1")) == 1
     kept = config.train != "full" or bool(config.frozen)

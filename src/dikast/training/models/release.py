@@ -17,7 +17,7 @@ _VISION = re.compile(r"^vision_tower\.(?!vision_model\.)")
 
 
 def release(model: str | Path, out: str | Path) -> Path:
-    """Copy a LLaVA-1.5 model from the folder `model` to `out` under the names and settings of the hub.
+    """Copy a LLaVA-1.5 model from the folder `model` to `out` under the names and settings of the Hub.
 
     Weights of the tower begin with `vision_tower.vision_model`; the image processor has its own file, and the tokenizer
     the class that every version of transformers knows. `out` is new, empty or an earlier release, which is replaced.

@@ -1,1 +1,1 @@
-"""What a training run takes, worked out before any weights are loaded."""
+"""Planning: memory, hours and disk of a training run, worked out before any weights are loaded."""

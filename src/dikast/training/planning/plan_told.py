@@ -13,7 +13,7 @@ from dikast.training.preferences import load_preference_config
 
 @dataclass(frozen=True, slots=True)
 class PlanAsked:
-    """What a plan is for: cards, and examples as far as they are known. See `dikast train plan --help`."""
+    """The inputs of a plan: cards, and examples as far as they are known. See `dikast train plan --help`."""
 
     shape: Path | None = None
     card: str = "H100"

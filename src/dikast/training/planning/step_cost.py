@@ -1,8 +1,8 @@
 """The memory and the operations of one forward and backward pass, counted without computing anything.
 
 The model is built of tensors that have a shape and no values (torch's fake tensors), and the pass is run on them: the
-same classes, kernels, autograd graph and activation checkpointing as in training, so what is alive at the worst moment
-is counted and not estimated. On a CPU the count is that of torch's profiler on real tensors within 10 %.
+same classes, kernels, autograd graph and activation checkpointing as in training, so the tensors alive at the peak are
+counted, not estimated. On a CPU the count is that of torch's profiler on real tensors within 10 %.
 """
 
 import weakref
@@ -28,8 +28,8 @@ _NAME = "dikast_planned"
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What one forward pass holds: `rows` of `tokens` each, of which `learnt` count in the loss; `tiles` are the pieces
-    of pictures that go through the vision tower.
+    """The content of one forward pass: `rows` of `tokens` each, of which `learnt` count in the loss; `tiles` are the
+    image tiles that go through the vision tower.
     """
 
     rows: int
@@ -40,7 +40,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class StepCost:
-    """`peak`: most bytes at one time of weights, gradients and what the pass makes; `operations`: of the pass."""
+    """`peak`: most bytes at one time of weights, gradients and activations; `operations`: of the pass."""
 
     peak: int
     operations: int
@@ -106,12 +106,12 @@ def step_cost(config: Config, shape: Any, work: Work, *, summed: bool) -> StepCo
 
 
 def _causal_attention(module: Any, query: Any, key: Any, value: Any, attention_mask: Any, **kwargs: Any) -> Any:
-    """Attention as in training, without a mask: for tensors without values transformers would lay one out."""
+    """Attention as in training, without a mask: for tensors without values transformers would create one."""
     return sdpa_attention_forward(module, query, key, value, None, **{**kwargs, "is_causal": True})
 
 
 def unloaded(config: Config, shape: Any) -> Any:
-    """The model as it would be trained, in its types and with its adapters, on the device `meta`: without weights."""
+    """The model as it would be trained, with its types and adapters, on the device `meta`: without weights."""
     model = blank_model(shape)
     if config.precision == "bf16-master" or (frozen_in_bf16(config) and config.train == "lora"):
         model.to(torch.bfloat16)

@@ -1,4 +1,4 @@
-"""What a training run takes: memory by part, hours, disk; whether it fits, and what would make it fit."""
+"""The plan of a training run: memory by part, hours, disk; whether it fits, and which settings would make it fit."""
 
 import os
 import shutil
@@ -17,7 +17,7 @@ GB = 1e9
 SHARE = 0.3  # assumed: of a card's peak in training
 _LOOSE = 0.2  # weights, gradients and moments of less than this share of the memory: a run starts without a full plan
 _STATE = {"adamw": 8, "muon": 8, "bf16-master": 10}  # optimizer's bytes a trained weight; of Muon at most
-_IN_STEP = {"adamw": 8, "muon": 12, "bf16-master": 28}  # bytes that a step takes beside, a weight of the largest tensor
+_IN_STEP = {"adamw": 8, "muon": 12, "bf16-master": 28}  # temporary bytes of a step, a weight of the largest tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def shape_of(config: Config, folder: Path | None = None) -> Any:
 
 
 def counts_of(config: Config, shape: Any) -> ModelCounts:
-    """The weights of the model, without any being made."""
+    """The number of weights of the model, without creating them."""
     from dikast.training.planning.step_cost import unloaded
 
     model = unloaded(config, shape)
@@ -114,7 +114,9 @@ def _kind(config: Config) -> str:
 
 
 def plan(config: Config, shape: Any, work: "Work", *, cards: int = 1) -> TrainingPlan:
-    """The plan for so many cards, over which FSDP2 deals weights, gradients and moments; `work` is one card's pass."""
+    """The plan for this number of cards, over which FSDP2 shards weights, gradients and moments; `work` is one card's
+    pass.
+    """
     from dikast.training.planning.step_cost import step_cost
 
     counts = counts_of(config, shape)
@@ -149,7 +151,7 @@ def disk_of(config: Config, counts: ModelCounts) -> float:
 def work_of(config: Config, *, length: int = 0, learnt: int = 0, tiles: int = 0) -> "Work":
     """The largest forward pass that the configuration allows, of rows of `length` tokens (0: `max_tokens`).
 
-    learnt: tokens of a row that count in the loss (0: a quarter); tiles: pieces of pictures of a row.
+    learnt: tokens of a row that count in the loss (0: a quarter); tiles: image tiles of a row.
     """
     from dikast.training.planning.step_cost import Work
 
@@ -176,7 +178,7 @@ def _in_words(memory: dict[str, float]) -> str:
 
 
 def cure(config: Config, shape: Any, work: "Work", cards: int, memory: float) -> str:
-    """The first change, or heap of changes, with which the run fits."""
+    """The first change, or set of changes, with which the run fits."""
     told: list[str] = []
     changed, pass_ = config, work
     for name, changed, pass_ in _milder(config, work):
@@ -190,7 +192,7 @@ def cure(config: Config, shape: Any, work: "Work", cards: int, memory: float) ->
 
 
 def _milder(config: Config, work: "Work") -> Iterator[tuple[str, Config, "Work"]]:
-    """Settings that take less and less, each in addition to those before it."""
+    """Settings that need less and less memory, each in addition to those before it."""
     if not config.checkpointing:
         config = replace(config, checkpointing=True)
         yield "checkpointing: true", config, work
@@ -212,7 +214,8 @@ def check_before_loading(config: Config) -> None:
     """UserError for a run that cannot fit into this machine's memory, or whose checkpoints cannot fit on its disk.
 
     Exact for weights, gradients and moments. Where these take more than a fifth of the memory, a pass of one row of
-    `max_tokens` is counted too; where they take less, as in all small models, starting is not held up by that.
+    `max_tokens` is counted too; where they take less, as in all small models, it is not, so that starting is not
+    delayed.
     """
     shape = shape_of(config)
     counts = counts_of(config, shape)
@@ -225,7 +228,7 @@ def check_before_loading(config: Config) -> None:
 
 
 def check_disk(config: Config, counts: ModelCounts) -> None:
-    """UserError where the disk of `out` would not hold the checkpoints and the model; what is there already counts."""
+    """UserError if the disk of `out` would not hold the checkpoints and the model; existing ones count."""
     out = config.path(config.out)
     there = next(each for each in (out, *out.parents) if each.is_dir())
     written = sum(path.stat().st_size for part in ("checkpoints", "model") for path in (out / part).rglob("*.*"))
@@ -240,7 +243,7 @@ def check_disk(config: Config, counts: ModelCounts) -> None:
 
 
 def memory_of(config: Config) -> float:
-    """Bytes of memory of the device that the configuration names; of a CPU what its processes share out."""
+    """Bytes of memory of the device that the configuration names; of a CPU the part of each process."""
     import torch
 
     from dikast.training.models.model import device_of

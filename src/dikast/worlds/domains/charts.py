@@ -175,7 +175,7 @@ def _filled(draft: Draft, slots: Sequence[Slot], states: Sequence[State]) -> Cha
     """A chart with these states whose set of values does not depend on which letter is the highest or lowest.
 
     All values but those that claims state are different multiples of five; then the highest and the lowest go to the
-    letters that the states name. An extreme that is not as stated belongs to a letter kept for it.
+    letters that the states name. If an extreme is not as stated, it belongs to a letter reserved for it.
     """
     rng, letters = draft.rng, draft.notes["letters"]
     told = {s.subject[0]: state for s, state in zip(slots, states, strict=True) if s.kind == "value"}

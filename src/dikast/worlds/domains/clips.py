@@ -168,7 +168,9 @@ class Clips:
         return slots
 
     def _twin(self, draft: Draft, notes: ClipDraft, shape: str) -> bool:
-        """Find a thing to have the event of this one where that has none, so that the number of events says nothing."""
+        """Find a thing that has the event of this one if this one has none, so that the number of events carries no
+        information.
+        """
         cells = 2 if notes.used[shape].kind == "move" else 1
         if not notes.free or draft.budget < 1 or notes.room < cells or draft.rng.chance(25):
             return False

@@ -1,6 +1,6 @@
-"""What becomes of requested changes: made, not made, made differently, and the changes that nobody asked for.
+"""The outcome of requested changes: made, not made, made differently; and unrequested changes.
 
-From version 4 of the worlds on, the number of changes says nothing about how many requests were met.
+From version 4 of the worlds on, the number of changes is independent of how many requests were met.
 """
 
 from collections.abc import Sequence
@@ -28,11 +28,11 @@ class EditDraft:
     removed: list[str] = field(default_factory=list)
     targets: dict[str, tuple[int, int]] = field(default_factory=dict)
     before: Scene | None = None
-    done: set[str] = field(default_factory=set)  # shapes whose one request is met in the picture before, too
+    done: set[str] = field(default_factory=set)  # shapes whose one request is already met in the picture before
 
 
 def owed_most(draft: Draft) -> int:
-    """How many requests may be left undone if another change has to stand for each."""
+    """How many requests may be left undone if another change has to replace each."""
     notes: EditDraft = draft.notes
     return max(1, notes.kept - 1)
 
@@ -40,11 +40,11 @@ def owed_most(draft: Draft) -> int:
 def evened(
     draft: Draft, slots: Sequence[Slot], states: Sequence[State], missing: int | None
 ) -> tuple[list[State], list[str]]:
-    """States under which the number of changes says nothing about how many requests were met, as far as that is free.
+    """States under which the number of changes is independent of how many requests were met, as far as possible.
 
-    A request that was not met is met differently; or another thing is changed like that (the second value says how);
-    or another shape is added. Where unrequested changes are counted (`missing`), as many requests change nothing, as
-    they are not met or need nothing.
+    A request that was not met is met differently; or another thing is changed in that way (the second value says how);
+    or another shape is added. If unrequested changes are counted (`missing`), as many requests change nothing, because
+    they are not met or already fulfilled.
     """
     if missing is not None:
         return _exchanged(draft, slots, states, missing)
@@ -87,7 +87,7 @@ def _exchanged(
             continue
         if slot.kind == "add":
             if found[i] != MADE and spare:
-                found[i] = spare.pop()  # itself a change that nobody asked for
+                found[i] = spare.pop()  # itself an unrequested change
                 instead += 1
         elif len(notes.asked[shape]) == 1 and (found[i] != MADE or (new and slot.kind != "shift")):
             if found[i] == MADE:

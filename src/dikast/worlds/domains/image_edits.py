@@ -125,7 +125,9 @@ class Retouch:
         return Slot(kind, aspect, (shape,), [MADE, NOT_MADE, OTHERWISE], [value], f"the new {what} of the {shape}")
 
     def settle(self, draft: Draft, slots: list[Slot]) -> list[Slot]:
-        """All changes can be made or not. As many changes nobody asked for as requests can be without a change."""
+        """All changes can be made or not. At most as many unrequested changes are possible as requests without a
+        change.
+        """
         notes: EditDraft = draft.notes
         if draft.rules.version >= 4:
             alone = [s for s in slots if s.kind in SAID and s.kind != "shift" and len(notes.asked[s.subject[0]]) == 1]

@@ -103,7 +103,7 @@ class Rules:
     edits: bool = True
     form: int = 20  # per cent of rubrics that also weigh aspects of the response's text alone
     terms: str = "seen"  # from version 4 on: seen, held_out (compositions), unseen (atoms), all
-    version: int = 3  # of the worlds; from 4 on what is shown looks alike whether claims about it hold or not
+    version: int = 3  # of the worlds; from 4 on pictures do not reveal whether claims about them are true
 
 
 class Domain(Protocol):

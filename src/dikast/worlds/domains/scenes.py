@@ -44,7 +44,7 @@ class SceneDraft:
     corners: set[str] = field(default_factory=set)
     rivals: dict[str, str] = field(
         default_factory=dict
-    )  # corner of a claim -> the one that looks like it if it is wrong
+    )  # corner of a claim -> the corner that matches it if the claim is wrong
 
 
 class Scenes:
@@ -168,7 +168,9 @@ class Scenes:
         return Slot("count", "count", (shape,), list(range(1, most + 1)), stated, about, ask)
 
     def _draw_even_count(self, draft: Draft, notes: SceneDraft) -> Slot | None:
-        """The same numbers can be stated and be there, so that a number of things says nothing about the claim."""
+        """Stated and true numbers have the same range, so that the number of things carries no information about the
+        claim.
+        """
         shape = self._exclusive(draft, notes, 0) if draft.budget >= 3 else None
         if shape is None:
             return None

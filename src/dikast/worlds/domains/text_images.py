@@ -123,7 +123,7 @@ class Plates:
         return text[0].upper() + text[1:]
 
     def measure(self, claim: Claim, graph: Document) -> ClaimFinding:
-        """The truth about a claim in any document. A plate with a number has no word, and the other way round."""
+        """The truth about a claim in any document. A plate with a number has no word, and vice versa."""
         args: tuple[Any, ...] = claim.args
         if claim.kind == "cell":
             if not graph.table:

@@ -1,8 +1,8 @@
-"""Several rubrics for one response: what is true is drawn so that each rubric's score is even over its scale.
+"""Several rubrics for one response: the facts are drawn so that each rubric's score is uniform over its scale.
 
 Draws in which every claim is right or wrong with equal chances, whatever rubrics weigh, are weighted until the levels
 under every rubric are equally frequent (iterative proportional fitting, Deming and Stephan 1940), and one is taken. A
-text without such weights is given up before anything is taken, so that neither its words nor a rubric predict a score.
+text without such weights is discarded before a draw is taken, so that neither its words nor a rubric predict a score.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,9 +21,9 @@ from dikast.worlds.scoring.penalty import ONE_WAY, SCALES, Spec
 Ints = NDArray[np.int64]
 DRAWS = 512
 _FITS, _CUTTINGS = 4, 12  # attempts at scales and thresholds
-_LEAST = 0.2  # draws in a level before weighting, of an even share: less would bend what is not weighed along
+_LEAST = 0.2  # draws in a level before weighting, of an even share: fewer would also distort what is not weighed
 _ROUNDS, _OFF = 40, 0.01  # of the fit: iterations, and the largest relative error of a level
-_EFFECTIVE = 20  # draws that the weights are worth
+_EFFECTIVE = 20  # effective number of draws under the weights
 Scaled = Callable[[Stream, Spec, Sequence[int]], Spec | None]
 
 
@@ -38,7 +38,7 @@ class Family:
 
 
 def draw_family(text: Drafted, domain: Domain, scaled: Scaled) -> Family | None:
-    """What is true under all of the text's rubrics; None if some rubric's levels cannot be equally frequent."""
+    """The facts under all of the text's rubrics; None if some rubric's levels cannot be equally frequent."""
     rng, slots = text.draft.rng, text.slots
     at = _states(rng, slots, domain)
     caps = _caps(text, domain)
@@ -121,7 +121,7 @@ def _cut(rng: Stream, spec: Spec, penalty: Ints, scaled: Scaled) -> Spec | None:
 
 
 def _lower(spec: Spec, specs: Sequence[Spec]) -> bool:
-    """Whether low is good: as in the first rubric, where the scale can have it."""
+    """Whether low is good: as in the first rubric, if the scale allows it."""
     return specs[0].lower_is_better and spec.scale not in ONE_WAY
 
 

@@ -10,7 +10,7 @@ from dikast.worlds.scoring.rubric_grammar import draw_wording
 from dikast.worlds.scoring.term_names import name_of
 from dikast.worlds.scoring.terms import GROUPS, Term, draw_term, fits_split, unseen
 
-_TRIES = 40  # rubrics drawn before a text is given up
+_TRIES = 40  # rubrics drawn before a text is discarded
 _STRAY = 25  # percent of rubrics with a term that nothing in the response falls under
 _COUNTED = 15  # percent of rubrics that also count what is left out or changed unasked
 
@@ -25,9 +25,9 @@ def draw_specs(
     *,
     alone: bool,
 ) -> list[Spec]:
-    """`n` rubrics about the slots' claims, without scales; [] if they cannot be had.
+    """`n` rubrics about the slots' claims, without scales; [] if there are none.
 
-    Any two share at most half of what they weigh, so that one score does not imply the other.
+    Any two share at most half of the claims that they weigh, so that one score does not imply the other.
     alone: one response, so that `once` and aspects of form may be weighed. No rubric weighs a claim that a sentence of
     the response contradicts, since it would cost twice.
     """
@@ -98,7 +98,7 @@ def _spec(
 
 
 def _stray(rng: Stream, terms: Sequence[Term]) -> Term | None:
-    """A term as one that is there, about another word."""
+    """A copy of an existing term, about another word."""
     with_words = [term for term in terms if term.word and term.kind]
     if not with_words:
         return None

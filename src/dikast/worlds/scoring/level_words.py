@@ -1,4 +1,4 @@
-"""Fifty templates of levels: ten ways to say that points are lost, in five ways to write a range."""
+"""Fifty templates of levels: ten wordings of lost points, times five ways to write a range."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -17,7 +17,7 @@ SCALES = {
     name: Scale.parse(name)
     for name in ("1-5", "0-10", "A-E", "pass/fail", "1-3", "1-4", "1-7", "0-3", "1-10")
 }  # fmt: skip
-ONE_WAY = ("A-E", "pass/fail")  # where nobody takes the last label for the best
+ONE_WAY = ("A-E", "pass/fail")  # scales on which the last label cannot be mistaken for the best
 INVERSE = {name: Scale(scale.labels, scale.values, True) for name, scale in SCALES.items()}
 
 

@@ -1,7 +1,7 @@
 """The names of terms: a bank for each aspect, and phrases for what claims name.
 
-A name is a noun in a pattern; both occur in training, a quarter of their compositions do not. So a name that was never
-seen still consists of words that were.
+A name is a noun in a pattern; both occur in training, a quarter of their compositions do not. So an unseen name still
+consists of words that were seen.
 """
 
 from functools import cache

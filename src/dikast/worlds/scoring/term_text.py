@@ -1,4 +1,4 @@
-"""The text of rubrics that weigh terms: natural, and without a cost, a unit or a rule that the words do not state."""
+"""The text of rubrics that weigh terms: natural wordings that state every cost, unit and rule."""
 
 from collections.abc import Sequence
 
@@ -76,7 +76,7 @@ _RULES = {
         "Charge the {name} once, however many mistakes there are.",
     ),
 }
-_MEANT = {  # aspect -> what is a mistake where it is weighed
+_MEANT = {  # aspect -> what counts as a mistake if it is weighed
     "existence": "A thing must be there in the colour that is named.",
     "certainty": "A claim on a covered corner is a mistake.",
     "completeness": "Each thing that is not named is a mistake, up to three.",
