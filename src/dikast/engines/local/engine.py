@@ -36,7 +36,7 @@ class LocalEngine(Closing):
 
     device: `auto` (CUDA, else MPS, else CPU) or a torch device. dtype: `auto` (as saved; float32 on a CPU) or a torch
     dtype's name. Requests are taken `window` at a time, and replies are written for `batch_size` of them at a time, by
-    default 32 that share or 8 that do not.
+    default 64 that share or 8 that do not.
     share: common prefixes of the prompts in a window are computed once; otherwise prompts are sorted by length and
     padded. memory: GB that keys and values may take if prefixes are shared; the window is then computed in parts that
     fit. base: the base model of an adapter, if it is not where the adapter says; the adapter is merged into it. clips:

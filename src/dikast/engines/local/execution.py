@@ -20,7 +20,7 @@ from dikast.engines.local.sharing.tree_replies import OWN, TreeReply, write
 from dikast.engines.local.sharing.trie import agreed, parting, sorted_rows
 
 _MOST_TOKENS = 65536  # tokens whose keys and values are held together, if `memory` is not set
-_ALONE, _TOGETHER = 8, 32  # requests that write at a time
+_ALONE, _TOGETHER = 8, 64  # requests that write at a time
 
 Planned = tuple[Prompt, Ask | None]
 

@@ -14,6 +14,7 @@ from dikast.core.part import Image
 from dikast.engines.base import Completion, Readout, Request, Sampling
 from dikast.engines.local.engine import LocalEngine
 from dikast.engines.local.execution import Together
+from dikast.engines.local.sharing.tree_replies import ends_width
 
 Tiny = Callable[[str], Path]
 LABELS = ("1", "2", "10", "pass")
@@ -134,6 +135,15 @@ def test_what_is_held_is_what_the_tree_and_the_replies_take(tiny: Tiny) -> None:
     list(made.stream([ask(f"{n}", f"{TASK * 4}{n}", sampling=Sampling(max_tokens=1)) for n in range(5)]))
     tree = made.work["tokens_computed"] * execution.trees.token_bytes
     assert tree <= made.work["peak_bytes"] <= 1.05 * tree
+
+
+def test_ends_of_prompts_are_computed_together_up_to_a_width_that_pays() -> None:
+    # attention takes as long as rows x width columns, and 1,000 columns for each end beyond the width
+    assert ends_width([250] * 20, 20) == 250  # 20 x 250 = 5,000, against 20,000
+    assert ends_width([1500] * 20, 20) == 0
+    assert ends_width([50] * 19 + [70], 20) == 70  # 1,400, against 1,000 + 1,000
+    assert ends_width([50] * 19 + [500], 20) == 50  # the end of 500 would be 450 columns of padding for 19 rows
+    assert ends_width([], 3) == 0
 
 
 def test_groups_are_cut_where_memory_says(tiny: Tiny, pair: Any) -> None:

@@ -100,14 +100,15 @@ def attend(
     """Softmax attention with its log-sum-exp, by a fused kernel where there is one.
 
     query: (rows, heads, queries, width); key, value: (rows, key heads, tokens, width). mask: what is added to the
-    scores, (rows, 1, queries, tokens).
+    scores, (rows, 1, queries or 1, tokens).
     """
     folded = query.shape[1] // key.shape[1]
     shape = query.shape
     if folded > 1 and not causal:
         # heads that share keys become queries of one head, so that keys are read once
         query = query.reshape(shape[0], key.shape[1], folded * shape[2], shape[3])
-        mask = None if mask is None else mask.repeat(1, 1, folded, 1)
+        if mask is not None and mask.shape[2] > 1:
+            mask = mask.repeat(1, 1, folded, 1)
         out, log_sum = _kernel(query, key, value, scale, causal, mask)
         return Part(out.reshape(shape), log_sum.reshape(*shape[:3], 1))
     out, log_sum = _kernel(query, key, value, scale, causal, mask)

@@ -15,7 +15,8 @@ from dikast.engines.local.sharing.media_features import Encoder
 from dikast.engines.local.sharing.tree_attention import Block, Part, attend, attending_to_trees, merge
 from dikast.engines.local.sharing.tree_forward import Known, Path, TreeModel, TreeRow, positions_of
 
-OWN = 64  # at most this many tokens of a prompt that no other shares are stored beside its reply
+OWN = 64  # at most this many tokens of padding for each row, where ends of prompts are stored beside their replies
+_CALL = 1000  # columns of one row that take attention as long as a call for that row alone
 
 
 class TreeReply(NamedTuple):
@@ -40,10 +41,12 @@ def write(asks: Sequence[Ask], loaded: Loaded, trees: TreeModel, encoder: Encode
     with torch.inference_mode(), attending_to_trees(loaded.model):
         while True:
             picks.forbid(scores)
-            for i in going:
-                here = scores[replies.rows.index(i)]
-                picks.pick(i, written[i][-1] if written[i] else None, here)
-                written[i].append(int(here.argmax()))
+            live = [(row, i) for row, i in enumerate(replies.rows) if i in going]
+            for row, i in live:
+                picks.pick(i, written[i][-1] if written[i] else None, scores[row])
+            chosen = scores.argmax(-1).tolist()
+            for row, i in live:
+                written[i].append(chosen[row])
             going = [i for i in going if written[i][-1] not in loaded.ends and not stops.ended(i, written[i])]
             if not going:
                 break
@@ -80,31 +83,31 @@ class _Replies:
         for path in paths:
             for block, _ in path:
                 users[id(block)] = users.get(id(block), 0) + 1
-        alone = [
-            path[-1].block if users[id(path[-1].block)] == 1 and path[-1].tokens <= OWN else None for path in paths
-        ]
+        ends = [path[-1].block if users[id(path[-1].block)] == 1 else None for path in paths]
+        width = ends_width([block.tokens for block in ends if block is not None], len(paths))
+        alone = [None if block is None or block.tokens > width else block for block in ends]
         self._own = [0 if block is None else block.tokens for block in alone]
         self._shared = [path if block is None else path[:-1] for path, block in zip(paths, alone, strict=True)]
+        self._shared_bytes = sum({id(block): block.bytes for path in self._shared for block, _ in path}.values())
         self._begin = max(self._own)  # own tokens of prompts are right before this column
         self._left: dict[int, Block] = {}  # what rows that have left wrote
         self._keys, self._values = list[torch.Tensor](), list[torch.Tensor]()
         like = paths[0][0].block
-        for layer in range(len(like.keys)):
+        for layer, none in enumerate([each[:, :, :0] for each in like.keys]):
             for room, of in ((self._keys, "keys"), (self._values, "values")):
-                known = getattr(like, of)[layer]
-                made = known.new_zeros((len(paths), known.shape[1], self._begin, known.shape[3]))
+                made = none.new_zeros((len(paths), none.shape[1], self._begin, none.shape[3]))
                 for i, leaf in enumerate(alone):
                     if leaf is not None:
                         made[i, :, self._begin - leaf.tokens :] = getattr(leaf, of)[layer][0]
+                        getattr(leaf, of)[layer] = none  # freed, as it has been copied
                 room.append(larger(made, self._begin, self._begin, min(most - 1, ROOM)))
         self._lay_out()
 
     @property
     def bytes(self) -> int:
         """What is held: blocks, and what rows have of their own."""
-        blocks = {id(block): block.bytes for path in self._shared for block, _ in path}
         own = sum(each.numel() * each.element_size() for each in (*self._keys, *self._values))
-        return sum(blocks.values()) + own + sum(block.bytes for block in self._left.values())
+        return self._shared_bytes + own + sum(block.bytes for block in self._left.values())
 
     def leave_to(self, going: Sequence[int], written: Sequence[Sequence[int]]) -> None:
         """Continue with the rows in `going` only, once a quarter of the rows has ended."""
@@ -168,6 +171,18 @@ class _Replies:
         own = torch.tensor([self._own[i] for i in self.rows])
         empty = torch.arange(self._begin) < self._begin - own[:, None]
         self._mask = torch.zeros(empty.shape).masked_fill(empty, -torch.inf)[:, None, None] if empty.any() else None
+
+
+def ends_width(ends: Sequence[int], rows: int) -> int:
+    """Up to how many tokens ends of prompts are stored beside the replies of all rows, and computed with them."""
+
+    def cost(width: int) -> int:
+        return rows * width + _CALL * sum(end > width for end in ends)
+
+    def padding(width: int) -> int:
+        return rows * width - sum(end for end in ends if end <= width)
+
+    return min((width for width in {0, *ends} if padding(width) <= OWN * rows), key=lambda width: (cost(width), width))
 
 
 def _wide(mask: torch.Tensor, columns: int) -> torch.Tensor:
