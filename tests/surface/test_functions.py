@@ -145,8 +145,12 @@ def test_errors_name_the_row_and_not_a_file_that_nobody_knows(tmp_path: Path) ->
         ),
         ("rows:0: no rubric", lambda: dikast.grade([{"instruction": "?", "response": "x"}], "mock:constant")),
         (
-            "rows: no column is recognised as two responses",
+            "rows: 'response' holds one response of each item",
             lambda: dikast.compare(rows(3), "mock:oracle", "helpfulness"),
+        ),
+        (
+            "the columns are q, a: name it with --map instruction=q --map response=a",
+            lambda: dikast.grade([{"q": "Why?", "a": "Because."}], "mock:oracle", "helpfulness"),
         ),
         ("rows: there is no column 'nope'", lambda: dikast.audit([{"a": 1, "b": 2}], score="nope", gold=["b"])),
         ("rows:1: field 'b'", lambda: dikast.audit([{"a": 1, "b": 1}, {"a": 1, "b": "x"}], score="a", gold=["b"])),

@@ -5,6 +5,7 @@
 
 import itertools
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -82,7 +83,7 @@ def with_columns(plan: AuditPlan) -> tuple[AuditPlan, str]:
     usable = [name for name, each in seen.items() if each.is_verdict]
     if {"criterion", "status", "score"} <= seen.keys():  # as `dikast export` writes it: these are the judge's own words
         usable = [name for name in usable if name not in ("judge", "label")]
-    gold = plan.gold or _people(usable, plan)
+    gold = plan.gold or _people([name for name in usable if not _names_people(name, usable, seen)], plan)
     score = plan.score or _judge(usable, gold, seen, plan)
     columns = [score, *(each for each in gold if "@" not in each)]
     told = {} if plan.score else {score: "the judge's score"}
@@ -124,15 +125,17 @@ def _judge(usable: Sequence[str], gold: Sequence[str], seen: Mapping[str, _Seen]
             named = " and ".join(map(repr, found))
             raise UserError(
                 f"{plan.file}: {named} could both be the judge's verdicts; the columns are {_joined(seen)}: name the "
-                f"one that is with --score {found[0]}"
+                f"one that is with --score {shlex.quote(found[0])}"
             )
         if found:
             return found[0]
     texts = (name for field, names in NAMES.items() if not field.startswith("gold") for name in names)
     others = {*texts, *SYSTEM, *itertools.chain.from_iterable(SYSTEMS)}
     rest = [name for name in usable if name not in gold and plain_name(name) not in others]
+    rest = [name for name in rest if not (PEOPLE.fullmatch(plain_name(name)) and _names_people(name, usable, seen))]
     rest.sort(key=lambda name: not seen[name].numbers)
-    cure = f"--score {rest[0]}" if rest else f"--score {gold[0]}, if it is not people's" if gold else "--score COLUMN"
+    cure = f"--score {shlex.quote(rest[0] if rest else gold[0] if gold else 'COLUMN')}"
+    cure += ", if it is not people's" if gold and not rest else ""
     raise UserError(
         f"{plan.file}: no column is recognised as the judge's verdicts; the columns are {_joined(seen)}: name it with "
         f"{cure}" + ("" if gold else ", and people's with --gold COLUMN")
@@ -146,6 +149,14 @@ def _people(usable: Sequence[str], plan: AuditPlan) -> tuple[str, ...]:
     if not found:
         found = [name for name in usable if plain_name(name) in PLAIN_PEOPLE and name != plan.score]
     return tuple(found)
+
+
+def _names_people(name: str, usable: Sequence[str], seen: Mapping[str, _Seen]) -> bool:
+    """Whether a column says who rated and not what was said: none of its words is a label, here or elsewhere."""
+    words = seen[name].words
+    others = (seen[each].words for each in usable if not PEOPLE.fullmatch(plain_name(each)))
+    labels = {*_FIRST, *_SECOND, *_TIE, *(word for each in _WORDS for word in each.split("/"))}.union(*others)
+    return bool(words) and not words & labels
 
 
 def _pair_labels(columns: Sequence[str], seen: Mapping[str, _Seen]) -> PairLabels | None:

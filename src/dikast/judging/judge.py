@@ -251,7 +251,8 @@ class Judge:
         rubric = item.rubric or self.rubric
         if rubric is None:
             raise UserError(
-                f"{item.origin or item.id}: no rubric: give the judge one (--rubric), or the item a 'rubric'"
+                f"{item.origin or item.id}: no rubric: give the judge one (--rubric with a criterion, a file or"
+                " a built-in name), or the item a 'rubric'"
             )
         return rubric
 

@@ -196,7 +196,10 @@ class SpendOptions:
             except ValueError:
                 value = -1.0
             if name not in ("calls", "tokens", "money") or not 0 <= value < float("inf"):
-                raise UserError(f"--budget {self.budget!r}: write calls=N, tokens=N or money=N, with commas between")
+                bare = each.strip().lstrip("$€£")
+                meant = f" (money={bare} for an amount)" if bare.replace(".", "", 1).isdigit() else ""
+                told = f"write calls=N, tokens=N or money=N{meant}, with commas between"
+                raise UserError(f"--budget {self.budget!r}: {told}")
             found[name] = value if name == "money" else int(value)
         return found
 

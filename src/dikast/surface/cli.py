@@ -6,6 +6,7 @@ failed, 4 a gate was not met, 130 interrupted with everything kept.
 
 import logging
 import os
+import re
 import sys
 from importlib.metadata import version as installed
 
@@ -57,7 +58,14 @@ _MEANT = {  # names of options in other programs
     **dict.fromkeys(("num-samples", "repeat", "k"), "--samples N asks each question N times"),
     **dict.fromkeys(("columns", "column", "mapping"), "--map FIELD=COLUMN reads a field from a column"),
     **dict.fromkeys(("resume", "continue", "overwrite"), "running the same command again resumes; no option is needed"),
-    **dict.fromkeys(("max-items", "max-examples", "head", "first-n"), "--limit N uses the first N items"),
+    **dict.fromkeys(("by", "slice", "group-by"), "`dikast audit RUN --by COLUMN` and `dikast report` slice a run"),
+    **dict.fromkeys(("max-items", "max-examples", "head", "first-n", "n"), "--limit N uses the first N items"),
+}
+_VERBS = {  # names of what the verbs do elsewhere
+    **dict.fromkeys(("score", "judge", "evaluate", "eval", "rate", "run", "test"), "grade"),
+    **dict.fromkeys(("pairwise", "versus", "vs", "battle", "arena"), "compare"),
+    **dict.fromkeys(("agreement", "metrics", "stats", "validate", "analyze", "analyse"), "audit"),
+    **dict.fromkeys(("label", "review"), "annotate"),
 }
 
 app = Verbs(
@@ -108,9 +116,13 @@ def _root(
     pass
 
 
-def unknown_option(error: Exception) -> str:
-    """The correct spelling for an unknown option; "" for other mistakes."""
+def unknown_name(error: Exception) -> str:
+    """The correct spelling for an unknown option, or the verb that is meant by another name; "" for other mistakes."""
     name, context = getattr(error, "option_name", ""), getattr(error, "ctx", None)
+    verb = re.match(r"No such command '([\w-]+)'", str(getattr(error, "message", "")))
+    if verb and verb[1].casefold() in _VERBS and context is not None and context.parent is None:
+        meant = _VERBS[verb[1].casefold()]
+        return f"there is no command {verb[1]}: that is dikast {meant}; see dikast {meant} --help"
     if type(error).__name__ != "NoSuchOption" or context is None:
         return ""
     known = [spelt for each in context.command.params for spelt in each.opts if spelt.startswith("--")]
@@ -149,7 +161,7 @@ def main() -> None:
         if not hasattr(error, "format_message"):  # a bug in Dikast, not a mistake of the user
             raise
         show = getattr(error, "show", None)
-        if told := unknown_option(error):
+        if told := unknown_name(error):
             echo(f"dikast: {told}", err=True)
         elif show is not None:
             show()

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from dikast.core.checking import Mistakes
-from dikast.core.errors import UserError
+from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item
 from dikast.core.records import Arrangement, write_items
 from dikast.core.records.items import scan_rows
 from dikast.core.records.rows_in_memory import rows_in
+from dikast.core.records.shapes import lacking
 from dikast.core.runs.lock_file import ids_of
 from dikast.core.runs.run import Run
 from dikast.core.text import Located, hint
@@ -158,7 +159,7 @@ def _source(
         with source_of([str(each) for each in listed], told.ask, columns, folder, needed=told.needed(judges)) as source:
             yield source
         return
-    file = _written(_of_split(items, told.ask.split), folder, columns)
+    file = _written(_of_split(items, told.ask.split), folder, columns, told.needed(judges))
     with named_rows(file):
         yield Source(str(file), {}, told.ask.limit, told.ask.without)
 
@@ -177,8 +178,9 @@ def _of_split(data: Any, split: str | None) -> Any:
     return data[split]
 
 
-def _written(data: Any, folder: Path, columns: Mapping[str, str]) -> Path:
-    """Rows in memory as a file of items in the folder; UserError with all mistakes (at most 20).
+def _written(data: Any, folder: Path, columns: Mapping[str, str], needed: int = 1) -> Path:
+    """Rows in memory as a file of items in the folder; UserError with all mistakes (at most 20), or where no row has
+    as many responses as are `needed`.
 
     What was recognised is told, as a warning of the logger `dikast`.
     """
@@ -195,6 +197,8 @@ def _written(data: Any, folder: Path, columns: Mapping[str, str]) -> Path:
     mistakes.raise_all()
     if not items:
         raise UserError("no items: there are no rows")
+    if arrangement.columns and all(len(each.responses) < needed for each in items):
+        raise DataError(lacking(needed, arrangement.columns, arrangement.mapped, arrangement.lengths), path=ROWS)
     tell_columns(ROWS, arrangement.told())
     tell_equal(ROWS, arrangement)
     folder.mkdir(parents=True, exist_ok=True)

@@ -3,6 +3,7 @@
 import csv
 import shlex
 import tracemalloc
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from dikast.core.item import Item
 from dikast.core.part import Image, text_of
 from dikast.core.records import Arrangement, item_of, read_items, scan_items, systems_of, write_items
 from dikast.core.records.items import scan_rows
-from dikast.core.records.shapes import NAMES, lacking, recognise
+from dikast.core.records.shapes import ANSWERERS, ANSWERS, ASKERS, NAMES, REQUESTS, lacking, recognise
 
 PAGE = Path(__file__).parents[3] / "docs" / "core.md"
 
@@ -31,12 +32,23 @@ def texts(item: Item) -> tuple[str, list[str]]:
 
 def test_the_page_shows_the_table() -> None:
     page = PAGE.read_text("utf-8")
+    asked = {f"{who}_{what}" for who in ASKERS for what in REQUESTS}
+    said = {f"{who}_{what}" for who in ANSWERERS for what in ANSWERS} - {"model_output"}
+    short = {"instruction": (asked, f"{' and '.join(f'`{who}_X`' for who in ASKERS)} with {spelt(REQUESTS)} as `X`"),
+             "response": (said, f"`X_Y` with {spelt(ANSWERERS)} as `X` and {spelt(ANSWERS)} as `Y`")}  # fmt: skip
     for field, names in NAMES.items():
-        assert f"| {field} | {', '.join(f'`{name}`' for name in names)} |" in page
+        made, written = short.get(field, (set[str](), ""))
+        assert made <= set(names)
+        shown = list(dict.fromkeys(written if name in made else f"`{name}`" for name in names))
+        assert f"| {field} | {', '.join(shown)} |" in page
 
 
-@pytest.mark.parametrize("asked", ["question", "prompt", "query", "instruction", "input", "Question", "User Input"])
-@pytest.mark.parametrize("said", ["answer", "output", "response", "completion", "prediction", "Model-Output"])
+def spelt(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+@pytest.mark.parametrize("asked", ["question", "query", "instruction", "input", "User Input", "customer_message"])
+@pytest.mark.parametrize("said", ["answer", "response", "prediction", "Model-Output", "model_answer", "Chatbot reply"])
 def test_one_response(asked: str, said: str) -> None:
     assert texts(one(**{asked: "q", said: "a"})) == ("user: q", ["a"])
 
@@ -87,21 +99,21 @@ def test_clearer_names_come_first() -> None:
 LONG, SHORT = "A long prompt with the document that the question is about. " * 20, "A short answer."
 PROPOSED = [  # a header, what the cells of each column are (Long, short, a number, key), and the flags to copy
     ("ticket_text,reply_text", "Ls", "instruction=ticket_text response=reply_text"),
-    ("full prompt,model text", "Ls", "'instruction=full prompt' 'response=model text'"),
+    ("full prompt,machine text", "Ls", "'instruction=full prompt' 'response=machine text'"),
     ("task,text", "Ls", "instruction=task response=text"),
     ("user_turn,bot_turn", "Ls", "instruction=user_turn response=bot_turn"),
     ("document,summary", "Ls", "instruction=document response=summary"),
     ("source,translation", "Ls", "instruction=source response=translation"),
     ("article,headline", "Ls", "instruction=article response=headline"),
     ("dialogue,next_turn", "Ls", "instruction=dialogue response=next_turn"),
-    ("customer_request,agent,agent_score", "Lsn", "instruction=customer_request response=agent"),
+    ("customer_case,agent,agent_score", "Lsn", "instruction=customer_case response=agent"),
     ("Frage,Antwort,Bewertung", "Lsn", "instruction=Frage response=Antwort"),
     ("pregunta,respuesta,nota", "Lsn", "instruction=pregunta response=respuesta"),
     ("col1,col2", "Ls", "instruction=col1 response=col2"),
     ("col1,col2", "sL", "instruction=col1 response=col2"),
     ("a,b,c", "kLL", "instruction=b response=c"),
     ("question,gpt4,claude", "Lss", "response=gpt4"),
-    ("question,LLM text,Human Rating", "Lsn", "'response=LLM text'"),
+    ("question,LLM words,Human Rating", "Lsn", "'response=LLM words'"),
     ("id,prompt,said by model,notes", "nLsL", "'response=said by model'"),
     ("question,response_time,text", "Lns", "response=text"),
     ("question,date,body", "Lks", "response=body"),
@@ -196,6 +208,7 @@ def test_winners_by_number_count_as_the_columns_do() -> None:
 def test_gold_is_guessed_from_one_column_and_stays_metadata() -> None:
     item = one(question="q", answer="a", human_score=4)
     assert (item.gold, item.gold_from, item.meta) == (4, "human_score", {"human_score": 4})
+    assert one(**{"question": "q", "answer": "a", "Rating (1-5)": 4, "Rater": "Ann"}).gold == 4
     assert one(question="q", answer="a", rating=4, label="good").gold is None  # which of them?
     assert one(question="q", answer="a", rating=4, gold=2).gold == 2
     assert one(question="q", answer_a="a", answer_b="b", rating=4).gold is None  # of which response?

@@ -82,6 +82,8 @@ class Arranger:
             if name not in ITEM_KEYS and not NUMBERED.fullmatch(name):
                 near = near_miss(name, ITEM_KEYS)
                 hint = f"did you mean {near!r}?" if near else f"the fields are {', '.join(ITEM_KEYS)}"
+                if columns[name] in ITEM_KEYS:
+                    hint = f"the field comes first: {columns[name]}={name}"
                 raise UserError(f"columns: {name!r} is not a field of an item: {hint}")
         self._columns, self._cells, self.reading = columns, cells, reading
         self._path = ""  # of the current record

@@ -4,7 +4,7 @@ import csv
 import itertools
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -26,6 +26,7 @@ from dikast.core.records.sources import files_of
 from dikast.core.runs.run_files import check_made
 
 _CHUNK = 2**20
+_WRAPPERS = ("data", "rows", "records", "items", "examples", "instances", "samples", "results")  # around a table
 _SPAN = json.JSONDecoder(parse_int=len, parse_float=len, parse_constant=len)  # where a value ends, numbers unread
 _NOT_A_NUMBER = re.compile(r"-?\+?(NaN|Infinity|inf)\b", re.IGNORECASE)
 
@@ -126,7 +127,10 @@ def _json(path: str) -> Iterator[Record]:
         while (character := values.next_character()) not in ("", "]"):
             if character != "{":
                 values.fail(f"expected a JSON object, found {character!r}")
-            yield values.take()
+            record = values.take()
+            if not array and (told := _no_record(record.value)):
+                raise DataError(told, path=path, line=record.line)
+            yield record
             if array:
                 following = values.next_character()
                 if following == ",":
@@ -141,6 +145,18 @@ def _json(path: str) -> Iterator[Record]:
             values.skip()
             if values.next_character():
                 values.fail("there is text after the end of the array")
+
+
+def _no_record(value: Mapping[str, Any]) -> str:
+    """What is wrong with an object that is a whole table and not one record; "" for a record."""
+    for key in _WRAPPERS:
+        if isinstance(rows := value.get(key), list) and rows and all(isinstance(row, dict) for row in rows):
+            return f"one object, whose {key!r} holds the records: write that array alone (jq .{key} FILE > OTHER.json)"
+    if value and all(isinstance(each, dict) for each in value.values()):
+        names = [*value, *next(iter(value.values()))]
+        if any(name.isdigit() for name in names):
+            return "a table by its columns or its index: write a list of records (in pandas to_json(orient='records'))"
+    return ""
 
 
 class _JsonValues:

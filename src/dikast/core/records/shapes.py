@@ -13,16 +13,18 @@ from dikast.core.gold import GOLD_LIKE
 from dikast.core.item import ITEM_KEYS, Item
 from dikast.core.text import hint
 
+ASKERS, REQUESTS = ("user", "customer"), ("prompt", "question", "query", "message", "input", "request")
+ANSWERERS = ("model", "llm", "ai", "assistant", "bot", "chatbot", "agent", "generated", "predicted", "student")
+ANSWERS = ("response", "answer", "output", "reply", "completion", "text")
 NAMES: Mapping[str, tuple[str, ...]] = {
     "id": ("id", "uid"),
     "instruction": (
         "instruction", "prompt", "question", "query",
-        "user_prompt", "user_message", "user_query", "user_input", "prompt_text", "question_text", "input",
+        *(f"{who}_{what}" for who in ASKERS for what in REQUESTS), "prompt_text", "question_text", "input",
     ),
     "response": (
         "response", "output", "completion", "prediction", "model_output", "actual_output",
-        "model_response", "llm_response", "llm_answer", "llm_output", "ai_response", "ai_answer", "assistant_response",
-        "bot_response", "bot_answer", "generated_answer", "generated_response", "generated_text", "answer",
+        *(f"{who}_{what}" for who in ANSWERERS for what in ANSWERS if (who, what) != ("model", "output")), "answer",
     ),
     "reference": (
         "reference", "expected", "expected_output", "ideal", "ground_truth", "reference_answer", "target", "answer",
@@ -56,6 +58,7 @@ _GRADED = re.compile(
     r"_(human|rating|label|score|grade|points|stars|bewertung|note|punkte|sterne|calificación|puntuación|nota|"
     r"valutazione|punteggio|évaluation|avaliação|pontuação)_"
 )
+_RANGE = re.compile(r"[(\[]\s*\d+\s*(?:-|–|to|\.\.)\s*\d+\s*[)\]]$")  # a scale behind a column's name: Rating (1-5)
 _SHORT = 10  # a column whose texts are this many times shorter than another's does not count as text
 _TIES = ("tie", "both", "equal", "draw", "same", "tie (bothbad)", "tie (both bad)", "neither", "both bad", "bothbad")
 
@@ -82,8 +85,8 @@ class Recognised(NamedTuple):
 
 
 def plain_name(name: str) -> str:
-    """A column's name as the table spells names: small letters, underscores."""
-    return re.sub(r"[\s\-.]+", "_", name.strip().casefold())
+    """A column's name as the table spells names: small letters, underscores, without a scale in brackets."""
+    return re.sub(r"[\s\-.]+", "_", _RANGE.sub("", name.strip()).strip().casefold())
 
 
 def recognise(keys: Sequence[str], named: Mapping[str, str]) -> Recognised:
@@ -216,6 +219,13 @@ def lacking(
     if lengths is not None and not any(lengths.values()):
         told = f"no column holds text; the columns are {', '.join(columns)}: give one record for each item"
         return f"{told}, with {what} as text (--map {'response' if needed == 1 else 'response_0'}=COLUMN names it)"
+    one = next((name for name in columns if name == "response" or mapped.get(name) == "response"), "")
+    if needed == 2 and one:
+        told = (
+            f"{one!r} holds one response of each item: `dikast grade` scores those; to compare, name two columns with"
+        )
+        told += f" {in_words([('response_0', one), ('response_1', 'COLUMN')])}; the columns are {', '.join(columns)}"
+        return told
     used = {column for column, field in mapped.items() if field != "gold (guessed)"}
     left = [
         each for each in columns if each not in used and each not in ITEM_KEYS and plain_name(each) not in GOLD_LIKE

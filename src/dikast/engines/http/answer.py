@@ -271,5 +271,5 @@ def _shape(raw: bytes) -> str:
     if not raw:
         return "nothing"
     if raw.lstrip()[:1] == b"<":
-        return "a web page"
+        return "a web page: check the address (of an API it usually ends in /v1)"
     return f"{len(raw):,} bytes that are not JSON, or not all of it"

@@ -1,6 +1,7 @@
 """Providers by name, as data: address, variable of the key, unsupported parameters. No engine code."""
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -79,7 +80,9 @@ def cure(kind: str, provider: Provider, *, key_env: str, model: str) -> str:
     if kind == "auth" and key_env:
         return f"the key in {key_env} is not accepted here: export {key_env}=... with one that is"
     if kind == "auth":
-        return "name the variable that holds the key with key_env=NAME"
+        return "put the key into an environment variable and name it behind the judge: ,key_env=NAME"
+    if kind == "quota":
+        return "raise the limit or add credit in the provider's account"
     if kind == "not_found":
         get = f"; `{provider.get} {model}` brings it" if provider.get else ""
         where = " the address (it usually ends in /v1) and" if provider is PLAIN else ""
@@ -191,12 +194,17 @@ _ALSO = {
     "hosted_vllm": "vllm-server", "vllm_server": "vllm-server", "huggingface": "hf", "transformers": "hf",
 }  # fmt: skip
 _MODELS = {"gpt-": "openai", "o1": "openai", "o3": "openai", "o4": "openai", "claude": "anthropic", "gemini": "gemini"}
+_HOST = re.compile(
+    r"(?:localhost|\d{1,3}(?:\.\d{1,3}){3}|[\w-]+(?:\.[\w-]+)+):\d{1,5}(?:[/#,]|$)"
+)  # an address without http://
 _KINDS = ("chat:", "messages:", "completion:", "responses:")  # between provider and model, as others write it
 
 
 def spelling(spec: str, schemes: list[str]) -> str:
     """How a spec that names no scheme here was probably meant: `openai/gpt-4o` is `openai:gpt-4o`; "" unknown."""
     text = spec.strip()
+    if _HOST.match(text):
+        return f"http://{text}"
     head, mark, rest = text.partition(":")
     if "/" in head or not mark:
         head, mark, rest = text.partition("/")
