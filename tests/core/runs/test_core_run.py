@@ -1,13 +1,17 @@
 """A run folder as an object."""
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
 from dikast.core.errors import DataError, UserError
+from dikast.core.runs.current_verdicts import current_verdicts
 from dikast.core.runs.run import Run
 from dikast.core.runs.run_files import PREFERENCES
-from dikast.engines.base import Sampling
+from dikast.engines.base import Completion, Request, Sampling
+from dikast.engines.spec import open_engine
+from dikast.engines.wrapper import Wrapper
 from dikast.judging.judge import Judge
 from dikast.judging.judge_file import compare_file, grade_file
 from runs import dikast_here, pairs, rows, write_jsonl
@@ -26,6 +30,27 @@ def test_a_run_gives_its_verdicts_again(tmp_path: Path) -> None:
     assert list(run.combined) == list(run)
     with pytest.raises(UserError, match="compared nothing"):
         list(run.preferences)
+
+
+class Backwards(Wrapper):
+    """Answers the last question first, as a server with many requests in flight may."""
+
+    def stream(self, requests: Iterable[Request]) -> Iterator[Completion]:
+        return iter(list(self.engine.stream(requests))[::-1])
+
+
+def test_verdicts_come_in_the_order_of_the_items(tmp_path: Path) -> None:
+    engine, items = Backwards(open_engine("mock:oracle")), write_jsonl(tmp_path / "items.jsonl", rows(9))
+    grade_file(Judge(engine, "helpfulness"), items, tmp_path / "run")
+    names = [f"i{k}" for k in range(9)]
+    assert [each.question.item for each in current_verdicts(tmp_path / "run")] == names[::-1]
+    assert [each.question.item for each in Run(tmp_path / "run")] == names
+    several = Judge(engine, "helpfulness", samples=2, sampling=Sampling(temperature=0.5))
+    grade_file(several, items, tmp_path / "samples")
+    assert [each.question.item for each in Run(tmp_path / "samples").combined] == names
+    two = pairs(4)
+    compare_file(Judge(engine, "helpfulness"), write_jsonl(tmp_path / "pairs.jsonl", two), tmp_path / "two")
+    assert [each.item for each in Run(tmp_path / "two").preferences] == [each["id"] for each in two]
 
 
 def test_preferences_come_back_with_their_orders(tmp_path: Path) -> None:

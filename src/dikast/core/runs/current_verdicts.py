@@ -5,6 +5,7 @@ nothing answered it. A last line without a line break (a run that is being writt
 """
 
 import itertools
+from array import array
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -113,10 +114,40 @@ def current_records(folder: Path) -> Iterator[dict[str, Any]]:
 def current_verdicts(folder: Path) -> Iterator[Verdict]:
     """As `current_records`, as values."""
     for record, line in RunReader(folder):
-        try:
-            yield verdict_from(record)
-        except (KeyError, TypeError, ValueError) as error:
-            raise DataError(f"a record of another version: {error}", path=str(folder / VERDICTS), line=line) from error
+        yield _value(record, folder / VERDICTS, line)
+
+
+def _value(record: dict[str, Any], path: Path, line: int) -> Verdict:
+    try:
+        return verdict_from(record)
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(f"a record of another version: {error}", path=str(path), line=line) from error
+
+
+def verdicts_in_order(folder: Path) -> Iterator[Verdict]:
+    """As `current_verdicts`, in the order of the questions, whichever answers came first.
+
+    Each line is decoded twice; 80 bytes for each question and 8 for each line are held in memory.
+    """
+    import numpy as np
+
+    if not (folder / KEYS).exists():
+        yield from current_verdicts(folder)
+        return
+    keys = np.fromfile(folder / KEYS, dtype="S33").astype("S32")
+    order = np.argsort(keys, kind="stable")
+    keys, lines, reader = keys[order], np.zeros(len(keys), np.int64), RunReader(folder)
+    for record, line in reader:
+        lines[order[np.searchsorted(keys, record["key"].encode())]] = line
+    scales, starts = _Scales(folder), array("q", [0])
+    with reader.path.open("rb") as file:
+        for raw in file:
+            starts.append(starts[-1] + len(raw))
+        for line in lines[lines > 0].tolist():
+            file.seek(starts[line - 1])
+            raw = file.readline()
+            whole = raw if raw.endswith(b"\n") else with_line_break(raw) or raw
+            yield _value(open_line(whole, path=str(reader.path), line=line, scales=scales)[0], reader.path, line)
 
 
 def answered(folder: Path) -> "np.ndarray[Any, Any]":

@@ -1,6 +1,7 @@
 """A run folder as an object: its summary, its verdicts, its preferences."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -8,13 +9,13 @@ from typing import Any
 import orjson
 
 from dikast.core.errors import DataError, UserError, require
-from dikast.core.runs.current_verdicts import current_verdicts
+from dikast.core.runs.current_verdicts import verdicts_in_order
 from dikast.core.runs.frames import to_arrow
 from dikast.core.runs.run_files import AGAIN, COMBINED, KEPT, PREFERENCES, SUMMARY, VERDICTS, check, is_kept
 from dikast.core.runs.run_table import JudgeRun, RunTable
 from dikast.core.runs.schema import PreferenceLine, SummaryForm, derived_lines, misfit
 from dikast.core.text import near_miss
-from dikast.core.verdict import Preference, Status, Verdict, verdict_from
+from dikast.core.verdict import Preference, Question, Status, Verdict, verdict_from
 
 _COUNTED = ("verdicts", "status")  # in the summary of every run but a panel's
 
@@ -22,9 +23,9 @@ _COUNTED = ("verdicts", "status")  # in the summary of every run but a panel's
 class Run:
     """The result of `grade` and `compare`. `folder` is its path, `summary` the content of `summary.json`.
 
-    Iterating gives the verdicts that count (of several samples of a question, each); `combined` the verdict of each
-    response where it was asked several times; `preferences` the joint verdicts of pairs. `runs` are the runs of the
-    judges of a panel. UserError for a folder that is no run, DataError for a damaged file.
+    Iterating gives the verdicts that count (of several samples of a question, each) in the order of the items; so do
+    `combined`, the verdict of each response where it was asked several times, and `preferences`, the joint verdicts of
+    pairs. `runs` are the runs of the judges of a panel. UserError for a folder that is no run, DataError for damage.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -60,27 +61,37 @@ class Run:
     def __iter__(self) -> Iterator[Verdict]:
         if self.kind == "panel":
             raise UserError(f"{self.folder} is of a panel: iterate over each of its `runs`")
-        return current_verdicts(self.folder)
+        return verdicts_in_order(self.folder)
 
     def __len__(self) -> int:
         return int(sum(run.summary["verdicts"] for run in self.runs))
 
     @property
     def combined(self) -> Iterator[Verdict]:
-        """One verdict for each response where a question was asked several times; else the verdicts."""
+        """One verdict for each response where a question was asked several times; else the verdicts. In the order of
+        the items; combined verdicts are all held in memory.
+        """
         if not (self.folder / COMBINED).exists():
             yield from self
             return
-        for record, _ in derived_lines(self.folder, COMBINED, Verdict):
-            yield verdict_from(record)
+        places: dict[Question, int] = {}
+        for verdict in self:
+            places.setdefault(replace(verdict.question, sample=0), len(places))
+        found = [verdict_from(record) for record, _ in derived_lines(self.folder, COMBINED, Verdict)]
+        yield from sorted(found, key=lambda each: places.get(replace(each.question, sample=0), len(places)))
 
     @property
     def preferences(self) -> Iterator[Preference]:
-        """The joint verdict of each pair, with the verdicts of its orders; all verdicts are held in memory."""
+        """The joint verdict of each pair, with the verdicts of its orders, in the order of the items. All verdicts are
+        held in memory.
+        """
         if not (self.folder / PREFERENCES).exists():
             raise UserError(f"{self.folder}: this run compared nothing; its verdicts are of single responses")
         by_key = {verdict.key: verdict for verdict in self}
-        for record, _ in derived_lines(self.folder, PREFERENCES, PreferenceLine):
+        places = {key: place for place, key in enumerate(by_key)}
+        lines = [record for record, _ in derived_lines(self.folder, PREFERENCES, PreferenceLine)]
+        lines.sort(key=lambda record: min((places[key] for key in record["orders"] if key in places), default=0))
+        for record in lines:
             told = {key: value for key, value in record.items() if key != "outcome"}
             told["orders"] = tuple(by_key[key] for key in record["orders"] if key in by_key)
             yield Preference(**{**told, "pair": tuple(told["pair"]), "status": Status(told["status"])})
