@@ -42,7 +42,7 @@ from dikast.worlds.settings import Settings
 from dikast.worlds.teach import write_lessons
 from dikast.worlds.write import write_world
 
-PAGE = Path(__file__).parents[1] / "docs" / "alignment.md"
+PAGE = Path(__file__).parents[1] / "docs" / "measurements" / "alignment.md"
 BEGIN, END = "<!-- figures: python -m benchmarks.align --budget {} --write -->", "<!-- end of figures -->"
 
 ARMS: dict[str, tuple[str, Schedule]] = {
@@ -97,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--rate", type=float, default=0.0, help="0: the one that --tune chose, else 1e-4")
     parser.add_argument("--tune", action="store_true", help="choose the rate by the gold arm, on prompts of its own")
     parser.add_argument("--tables", action="store_true", help="run nothing: only the tables of what is finished")
-    parser.add_argument("--write", action="store_true", help=f"put the tables into docs/{PAGE.name}")
+    parser.add_argument("--write", action="store_true", help="put the tables into docs/measurements/alignment.md")
     given = parser.parse_args(arguments)
     budget = {"full": Budget(), "unseeing": UNSEEING, "small": SMALL, "tiny": TINY}[given.budget]
     out = given.out / given.budget

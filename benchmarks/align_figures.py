@@ -1,4 +1,4 @@
-"""What the arms of `python -m benchmarks.align` came to, as the tables of docs/alignment.md.
+"""What the arms of `python -m benchmarks.align` came to, as the tables of docs/measurements/alignment.md.
 
 All seeds are measured on the same held-out prompts, so a prompt is one cluster: intervals are over prompts with every
 seed of a prompt drawn together. They do not cover other seeds; what each seed came to stands beside them.
