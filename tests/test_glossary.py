@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parents[1] / "docs"
+SOURCE = Path(__file__).parents[1] / "src" / "dikast"
 PAGE = (DOCS / "glossary.md").read_text("utf-8")
 ROWS = [row.strip("|").split("|") for row in PAGE.splitlines() if row.startswith("| ") and not row.startswith("| term")]
 
@@ -19,7 +20,10 @@ SEARCHED = (
 
 @pytest.mark.parametrize("term", SEARCHED)
 def test_what_people_search_for_is_found(term: str) -> None:
+    """In the glossary and in the source."""
     assert term.casefold() in PAGE.casefold()
+    spelt = re.compile(re.sub(r"[ -]", "[ _-]", term), re.IGNORECASE)
+    assert any(spelt.search(path.read_text("utf-8")) for path in SOURCE.rglob("*.py"))
 
 
 def test_each_term_stands_once_and_points_to_a_page() -> None:

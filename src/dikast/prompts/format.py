@@ -1,4 +1,7 @@
-"""A format asks and parses in one object: item + rubric -> messages, reply -> verdict."""
+"""A format is a prompt template and an output parser in one object: item + rubric -> messages, reply -> verdict.
+
+The built-in formats are zero-shot; a format that was learnt from a released judge keeps its few-shot examples.
+"""
 
 import re
 from collections.abc import Mapping

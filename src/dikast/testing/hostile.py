@@ -1,4 +1,4 @@
-"""Strings that try to run, restyle, redirect or break wherever a person's or a model's text is shown.
+"""Adversarial strings, which try to run, restyle, redirect or break wherever text of a person or a model is shown.
 
 For tests of pages, tables and exports: put each into every text field, and check that it is shown as text. `OWNED` is
 the title that a script among them would give the page. The first twelve are visible on a page unchanged.

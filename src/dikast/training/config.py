@@ -1,4 +1,4 @@
-"""The configuration of a training run: a YAML file read into frozen dataclasses, with all mistakes reported at once."""
+"""The configuration of a training run (data, hyperparameters): a YAML file, with all mistakes reported at once."""
 
 import dataclasses
 import re

@@ -1,1 +1,1 @@
-"""Procedural images, text and clips with exact gold scores, to train and test judges."""
+"""Synthetic data: procedural images, text and clips with exact gold scores, to train and test judges."""

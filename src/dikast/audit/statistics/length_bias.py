@@ -1,4 +1,4 @@
-"""Length bias: the error of scores against the length of the judged response."""
+"""Length bias (verbosity bias): the error of scores against the length of the judged response."""
 
 import math
 

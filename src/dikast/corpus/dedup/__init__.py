@@ -1,1 +1,1 @@
-"""Duplicates, near duplicates and contamination: text, images, wording."""
+"""Deduplication and contamination: near duplicates of texts, images and wording."""

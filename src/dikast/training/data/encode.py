@@ -1,4 +1,4 @@
-"""Examples to tokens: the prompt that the model sees when it judges, and the reply that it is trained on.
+"""Examples to tokens: the prompt, which the loss mask excludes, and the reply that the model is trained on.
 
 The prompt is made by the code of the local engine, and the reply is tokenised after it as label scoring does it, so
 that text, tokens and images are the same in training and in judging.
