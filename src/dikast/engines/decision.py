@@ -24,7 +24,7 @@ from dikast.core.secrets import Scrubber
 from dikast.core.verdict import Usage
 from dikast.engines.base import Closing, Completion, Engine, Request
 from dikast.engines.http.answer import Answers, usage_of
-from dikast.engines.http.body import Form
+from dikast.engines.http.body import Form, turns_of
 from dikast.engines.http.decode import decoded, said
 from dikast.engines.http.engine import Contract, HttpEngine, within_budget
 from dikast.engines.http.failure import Failure
@@ -169,15 +169,10 @@ class _Bodies:
     optional: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def make(self, request: Request, form: Form) -> list[bytes]:
-        if not request.messages:
-            raise EngineError("the request has no messages: nothing was asked", kind="bad_request")
-        fields = {"model": self.model, **self.spelling.fields(request.messages, asked_of(request), self.images)}
+        fields = {"model": self.model, **self.spelling.fields(turns_of(request), asked_of(request), self.images)}
         for name, value in self.extra.items():
             fields[name] = value
-        try:
-            return [orjson.dumps({name: value for name, value in fields.items() if value is not None})]
-        except (TypeError, UnicodeEncodeError) as error:
-            raise EngineError(f"the text cannot be sent as JSON: {error}", kind="bad_request") from None
+        return [orjson.dumps({name: value for name, value in fields.items() if value is not None})]
 
     def fields(self, request: Request, form: Form) -> Mapping[str, Any]:
         """No part of a decision may be left out."""

@@ -14,6 +14,7 @@ from dikast.engines.base import Readout, Request, Sampling
 from dikast.engines.http.body import Bodies
 from dikast.engines.http.images import Encoded
 from dikast.engines.http.sanitise import ZERO_WIDTH_SPACE, sanitise
+from dikast.engines.spec import open_engine
 
 
 def made(request: Request, form: Any = "plain", **settings: Any) -> dict[str, Any]:
@@ -116,9 +117,23 @@ def test_a_missing_picture_and_empty_requests_are_errors_of_their_request() -> N
         made(user(Image("no-such.png")))
     with pytest.raises(EngineError, match="no messages") as empty:
         made(Request("k", ()))
-    with pytest.raises(EngineError, match="JSON") as torn:
-        made(user(Span("\ud800")))
-    assert [each.value.kind for each in (missing, empty, torn)] == ["bad_media", "bad_request", "bad_request"]
+    assert [each.value.kind for each in (missing, empty)] == ["bad_media", "bad_request"]
+
+
+@pytest.mark.parametrize(
+    "spec", ["http://127.0.0.1:9/v1#m", "anthropic:m", "gemini:m", "decision:http://127.0.0.1:9/decisions#m"]
+)
+def test_text_that_json_cannot_hold_is_an_error_of_its_request(spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
+    monkeypatch.setenv("GEMINI_API_KEY", "k")
+    with open_engine(spec) as engine:
+        requests = [user(Span("\ud800"), choices=(" 1", " 2")), Request("empty", (), choices=(" 1", " 2"))]
+        told = {done.key: done.error for done in engine.stream(requests)}
+    assert {key: str(error).split(":")[0] for key, error in told.items()} == {
+        requests[0].key: "the text cannot be sent as JSON",
+        "empty": "the request has no messages",
+    }
+    assert {error.kind for error in told.values() if error} == {"bad_request"}
 
 
 def test_a_readout_asks_for_alternatives_and_a_schema_for_itself() -> None:

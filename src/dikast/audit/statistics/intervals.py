@@ -1,4 +1,4 @@
-"""Confidence intervals: Fisher's for correlations, Wilson's for rates, and the bootstrap (rows or clusters) for the rest.
+"""Confidence intervals: Fisher's for correlations, Wilson's for rates, and the bootstrap (rows or clusters) otherwise.
 
 Bootstrap draws are weights, never copies: identical observations are merged first, so a draw is one multinomial over
 the distinct ones. With clusters (items that share a prompt or a scene) whole clusters are drawn.

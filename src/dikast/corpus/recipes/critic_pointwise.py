@@ -24,6 +24,7 @@ from dikast.corpus.schemas.public_schema import asked, plain
 from dikast.corpus.sources.evaluation_prompts import FAMILIES, FILES, Evaluation, pool
 from dikast.corpus.sources.image_lists import EXPLICIT, IMPLICIT, sensitive_of
 from dikast.corpus.sources.picture_questions import drawn_items, pictures_of, quotas, sources_of, world_item
+from dikast.corpus.sources.sensitive import mistakes_of
 from dikast.corpus.teachers.picture_teacher import PictureTeacher, behind
 from dikast.engines.base import Engine
 from dikast.engines.budget import Budget
@@ -321,8 +322,7 @@ def _check(recipe: Recipe, options: CriticPointwiseOptions) -> Iterator[tuple[st
         for key in ("sources", "text_sources", "responders"):
             if getattr(options, key):
                 yield key, f"a world makes its own questions and answers: leave out {key!r}"
-        if options.sensitive:
-            yield "sensitive", "a world has no sensitive or biased content: leave out 'sensitive', or name an engine"
+        yield from mistakes_of(options.sensitive, recipe.world)
         if not options.responses:
             yield "responses", "say how many answers the world is to make for each pair with 'responses'"
     elif not options.sources and not options.text_sources:

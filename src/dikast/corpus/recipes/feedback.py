@@ -30,7 +30,7 @@ from dikast.corpus.pipeline.reply_readers import (
 from dikast.corpus.pipeline.stage import Task, prompt
 from dikast.corpus.recipes.regrading import distinct, expected_tries, graded_responses, kept_records
 from dikast.corpus.sources.seed_rubrics import SCALE, load_seeds
-from dikast.corpus.sources.sensitive import hard_of, marked, sensitive_at
+from dikast.corpus.sources.sensitive import hard_of, marked, mistakes_of, sensitive_at
 from dikast.corpus.teachers.world_teacher import WorldTeacher
 from dikast.engines.base import Engine
 
@@ -364,8 +364,7 @@ def _estimate(recipe: Recipe, options: FeedbackOptions) -> list[BuildEstimate]:
 def _check(recipe: Recipe, options: FeedbackOptions) -> Iterator[tuple[str, str]]:
     if not options.seeds and not recipe.world:
         yield "seeds", "a teacher other than a world needs 'seeds': a file of rubrics to start from"
-    if options.sensitive and recipe.world:
-        yield "sensitive", "a world has no sensitive or biased content: leave out 'sensitive', or name an engine"
+    yield from mistakes_of(options.sensitive, recipe.world)
 
 
 def _world(recipe: Recipe, options: FeedbackOptions) -> Engine:

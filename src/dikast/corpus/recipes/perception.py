@@ -38,6 +38,7 @@ from dikast.corpus.sources.image_lists import (
     write_picture,
 )
 from dikast.corpus.sources.seed_rubrics import SCALE, load_seeds
+from dikast.corpus.sources.sensitive import mistakes_of
 from dikast.corpus.teachers.picture_teacher import TEXT_RICH, PictureTeacher, behind
 from dikast.engines.base import Engine
 
@@ -291,8 +292,7 @@ def _check(recipe: Recipe, options: PerceptionOptions) -> Iterator[tuple[str, st
         for key in ("images", "text_images", "seeds"):
             if getattr(options, key):
                 yield key, f"a world makes its own pictures and rubrics: leave out {key!r}"
-        if options.sensitive:
-            yield "sensitive", "a world has no sensitive or biased content: leave out 'sensitive', or name an engine"
+        yield from mistakes_of(options.sensitive, recipe.world)
         if not options.take:
             yield "take", "say how many pictures the world is to make with 'take'"
         return

@@ -12,7 +12,7 @@ import orjson
 from dikast.core.errors import EngineError
 from dikast.core.message import Message
 from dikast.engines.base import Request
-from dikast.engines.http.body import GO_ON, Form, joined, with_extra, written
+from dikast.engines.http.body import GO_ON, Form, joined, turns_of, with_extra, written
 from dikast.engines.http.images import Encoded
 from dikast.engines.http.sanitise import sent_parts, sent_text
 
@@ -44,25 +44,19 @@ class MessagesBodies:
     optional: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: OPTIONAL)
 
     def make(self, request: Request, form: Form) -> list[bytes]:
-        """The body in pieces; EngineError when the request cannot be asked."""
-        turns = [message for message in request.messages if message.role != "system"]
-        if not turns:
-            raise EngineError("the request has no messages: nothing was asked", kind="bad_request")
+        """The body in pieces; EngineError if the request cannot be asked."""
+        turns = turns_of(request, but="system")
         if request.sampling.temperature > 1 and "temperature" not in self.extra:
             raise EngineError("this API takes temperatures from 0 to 1", kind="bad_request")
-        try:
-            head = orjson.dumps(self.fields(request, form))[:-1]
-            pieces = [head + b',"messages":[']
-            for i, message in enumerate(turns):
-                pieces.append(b"," if i else b"")
-                self._message(message, pieces)
-            if form == "continue" and (text := written(request, form).rstrip()):  # blanks at the end are refused
-                pieces.append(b"," + orjson.dumps({"role": "assistant", "content": text}))
-            elif form == "plain" and (text := request.prefill.rstrip()):
-                pieces.append(b"," + orjson.dumps({"role": "assistant", "content": text}))
-                pieces.append(b"," + orjson.dumps({"role": "user", "content": GO_ON}))
-        except (TypeError, UnicodeEncodeError) as error:
-            raise EngineError(f"the text cannot be sent as JSON: {error}", kind="bad_request") from None
+        pieces = [orjson.dumps(self.fields(request, form))[:-1] + b',"messages":[']
+        for i, message in enumerate(turns):
+            pieces.append(b"," if i else b"")
+            self._message(message, pieces)
+        if form == "continue" and (text := written(request, form).rstrip()):  # blanks at the end are refused
+            pieces.append(b"," + orjson.dumps({"role": "assistant", "content": text}))
+        elif form == "plain" and (text := request.prefill.rstrip()):
+            pieces.append(b"," + orjson.dumps({"role": "assistant", "content": text}))
+            pieces.append(b"," + orjson.dumps({"role": "user", "content": GO_ON}))
         return joined([*pieces, b"]}"])
 
     def fields(self, request: Request, form: Form) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """A request as the bytes of a chat completion's body."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -52,19 +52,14 @@ class Bodies:
     optional: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: OPTIONAL)
 
     def make(self, request: Request, form: Form) -> list[bytes]:
-        """The body in pieces (images are shared between bodies); EngineError when the request cannot be asked."""
-        if not request.messages:
-            raise EngineError("the request has no messages: nothing was asked", kind="bad_request")
-        fields = self.fields(request, form)
-        try:
-            head = orjson.dumps(fields)[:-1]
-            pieces = [head + b',"messages":[' if len(head) > 1 else b'{"messages":[']
-            for i, message in enumerate(request.messages):
-                self._message(message, b"," if i else b"", pieces)
-            if text := written(request, form):
-                pieces.append(b"," + orjson.dumps({"role": "assistant", "content": text}))
-        except (TypeError, UnicodeEncodeError) as error:
-            raise EngineError(f"the text cannot be sent as JSON: {error}", kind="bad_request") from None
+        """The body in pieces (images are shared between bodies); EngineError if the request cannot be asked."""
+        turns = turns_of(request)
+        head = orjson.dumps(self.fields(request, form))[:-1]
+        pieces = [head + b',"messages":[' if len(head) > 1 else b'{"messages":[']
+        for i, message in enumerate(turns):
+            self._message(message, b"," if i else b"", pieces)
+        if text := written(request, form):
+            pieces.append(b"," + orjson.dumps({"role": "assistant", "content": text}))
         pieces.append(b"]}")
         return joined(pieces)
 
@@ -145,6 +140,14 @@ def with_extra(fields: dict[str, Any], extra: Mapping[str, Any]) -> dict[str, An
 def reads_labels(request: Request) -> bool:
     """Whether to score labels. Under a constraint, a server's probabilities are renormalised over what is allowed."""
     return request.readout is not None and not request.choices and request.schema is None
+
+
+def turns_of(request: Request, but: str = "") -> Sequence[Message]:
+    """The messages to send, without those of the role `but`; EngineError if there are none."""
+    turns = [message for message in request.messages if message.role != but]
+    if not turns:
+        raise EngineError("the request has no messages: nothing was asked", kind="bad_request")
+    return turns
 
 
 def written(request: Request, form: Form) -> str:

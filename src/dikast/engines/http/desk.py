@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
+import orjson
+
 from dikast.core.errors import EngineError
 from dikast.core.secrets import Scrubber, whole
 from dikast.core.text import near_miss
@@ -104,10 +106,12 @@ class Desk:
         try:
             return Job(request, form, self.bodies.make(request, form), flow)
         except EngineError as error:
-            return Completion(request.key, finish="error", error=error)
+            told = error
+        except (orjson.JSONEncodeError, UnicodeEncodeError) as error:
+            told = EngineError(f"the text cannot be sent as JSON: {error}", kind="bad_request")
         except Exception as error:  # an unexpected error of one request must not end the stream of all others
             told = EngineError(f"{type(error).__name__} while the request was made: {error}", kind="internal")
-            return Completion(request.key, finish="error", error=told)
+        return Completion(request.key, finish="error", error=told)
 
     async def work(self, job: Job) -> Completion | Later:
         """One try; raises nothing except cancellation. Every completion passes through here, where keys are removed."""

@@ -10,10 +10,9 @@ from urllib.parse import quote
 
 import orjson
 
-from dikast.core.errors import EngineError
 from dikast.core.message import Message
 from dikast.engines.base import Request
-from dikast.engines.http.body import GO_ON, Form, joined, reads_labels, seed_of, with_extra
+from dikast.engines.http.body import GO_ON, Form, joined, reads_labels, seed_of, turns_of, with_extra
 from dikast.engines.http.images import Encoded
 from dikast.engines.http.sanitise import sent_parts, sent_text
 
@@ -53,21 +52,15 @@ class GeminiBodies:
     optional: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: OPTIONAL)
 
     def make(self, request: Request, form: Form) -> list[bytes]:
-        """The body in pieces; EngineError when the request cannot be asked."""
-        turns = [message for message in request.messages if message.role != "system"]
-        if not turns:
-            raise EngineError("the request has no messages: nothing was asked", kind="bad_request")
-        try:
-            pieces = [orjson.dumps(self.fields(request, form))[:-1] + b',"contents":[']
-            for i, message in enumerate(turns):
-                role = b"model" if message.role == "assistant" else b"user"
-                pieces.append(b"," * bool(i) + b'{"role":"' + role + b'","parts":[')
-                self._parts(message, pieces)
-                pieces.append(b"]}")
-            for whose, text in (("model", request.prefill), ("user", GO_ON)) if request.prefill else ():
-                pieces.append(b"," + orjson.dumps({"role": whose, "parts": [{"text": text}]}))
-        except (TypeError, UnicodeEncodeError) as error:
-            raise EngineError(f"the text cannot be sent as JSON: {error}", kind="bad_request") from None
+        """The body in pieces; EngineError if the request cannot be asked."""
+        pieces = [orjson.dumps(self.fields(request, form))[:-1] + b',"contents":[']
+        for i, message in enumerate(turns_of(request, but="system")):
+            role = b"model" if message.role == "assistant" else b"user"
+            pieces.append(b"," * bool(i) + b'{"role":"' + role + b'","parts":[')
+            self._parts(message, pieces)
+            pieces.append(b"]}")
+        for whose, text in (("model", request.prefill), ("user", GO_ON)) if request.prefill else ():
+            pieces.append(b"," + orjson.dumps({"role": whose, "parts": [{"text": text}]}))
         return joined([*pieces, b"]}"])
 
     def fields(self, request: Request, form: Form) -> dict[str, Any]:
