@@ -85,6 +85,11 @@ def test_every_mistake_at_once_with_line_and_cure() -> None:
     ]
 
 
+def test_a_misspelt_word_has_its_near_match() -> None:
+    with pytest.raises(DataError, match="expected 'fast' or 'slow', got 'slwo': did you mean 'slow'?"):
+        read("out: x\nmode: slwo")
+
+
 @pytest.mark.parametrize(
     "text", ["out: x\ncount: true", "out: x\ncount: 1.0", "out: x\ncount: '1'", "out: x\nrate: no"]
 )

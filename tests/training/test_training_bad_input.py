@@ -321,7 +321,7 @@ def test_a_checkpoint_of_another_run_is_refused(write_config: Write) -> None:
         ({"augment": {"blank": 2}}, "field 'augment.blank': expected a number from 0 to 1, got 2"),
         ({"augment": {"other_words": -0.1}}, "other_words': expected a number from 0 to 1, got -0.1"),
         ({"lora": {"rnak": 4}}, "field 'lora.rnak': unknown key: did you mean 'rank'"),
-        ({"pack": "row"}, "field 'pack': expected 'none', 'rows' or 'trees', got 'row'"),
+        ({"pack": "row"}, "field 'pack': expected 'none', 'rows' or 'trees', got 'row': did you mean 'rows'"),
         ({"pack": "rows", "compile": True}, "field 'compile': packed rows are never alike"),
         ({"batch_size": 0}, "field 'batch_size': expected a whole number of at least 1"),
         ({"clip": -1}, "field 'clip': expected a number of at least 0"),

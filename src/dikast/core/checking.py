@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origi
 
 from dikast.core.aliases import present_name
 from dikast.core.errors import DataError, UserError
-from dikast.core.text import Located, hint
+from dikast.core.text import Located, hint, near_miss
 
 T = TypeVar("T")
 Wrong = Callable[..., None]  # called with a message and the keys that lead to the value
@@ -211,7 +211,7 @@ def fit(kind: Any, value: Any, wrong: Wrong, *at: object, option: Option = Optio
         wrong(str(error), *at)
         return None
     except (ValueError, TypeError, KeyError):
-        wrong(f"expected {spelt(kind)}, got {value!r}", *at)
+        wrong(_expected(kind, value, text=text), *at)
         return None
     if isinstance(found, int | float) and not isinstance(found, bool) and not option.holds(found):
         finite = "" if math.isfinite(found) else " and finite"
@@ -255,6 +255,15 @@ def _scalar(kind: Any, value: Any, *, text: bool) -> Any:
     if kind is Path and isinstance(value, str):
         return Path(value)
     raise ValueError
+
+
+def _expected(kind: Any, value: Any, *, text: bool) -> str:
+    """What was expected in the place of a scalar, with the near match of a misspelt word."""
+    typed = kind is bool and text
+    words = list(_WORDS) if typed else [str(each) for each in get_args(kind)] if get_origin(kind) is Literal else []
+    near = near_miss(value, words) if isinstance(value, str) else None
+    told = f"expected {'yes or no' if typed else spelt(kind)}, got {value!r}"
+    return told if near is None else f"{told}: did you mean {near!r}?"
 
 
 def spelt(kind: Any) -> str:

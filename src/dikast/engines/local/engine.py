@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dikast.engines.local.prompt import Prompt
 
 _log = logging.getLogger(__name__)
+_WINDOW = 64
 
 
 @dataclass(slots=True)
@@ -35,8 +36,8 @@ class LocalEngine(Closing):
     """A transformers model as an engine: `hf:ORG/NAME[@REV]`, or a folder with its files, or with a LoRA adapter's.
 
     device: `auto` (CUDA, else MPS, else CPU) or a torch device. dtype: `auto` (as saved; float32 on a CPU) or a torch
-    dtype's name. Requests are taken `window` at a time, and replies are written for `batch_size` of them at a time, by
-    default 64 that share or 8 that do not.
+    dtype's name. Requests are taken `window` (64, or `batch_size` if that is more) at a time, and replies are written
+    for `batch_size` of them at a time, by default 64 that share or 8 that do not.
     share: common prefixes of the prompts in a window are computed once; otherwise prompts are sorted by length and
     padded. memory: GB that keys and values may take if prefixes are shared; the window is then computed in parts that
     fit. base: the base model of an adapter, if it is not where the adapter says; the adapter is merged into it. clips:
@@ -56,16 +57,18 @@ class LocalEngine(Closing):
         device: str = "auto",
         dtype: str = "auto",
         batch_size: int | None = None,
-        window: int = 64,
+        window: int | None = None,
         clips: Literal["video", "frames"] = "video",
         base: str | None = None,
         share: bool = True,
         memory: float | None = None,
     ) -> None:
-        if (batch_size or 1) < 1 or window < (batch_size or 1):
-            raise ValueError(
-                f"batch_size must be at least 1 and window at least batch_size, got {batch_size}, {window}"
-            )
+        if batch_size is not None and batch_size < 1:
+            raise UserError(f"{source}: option 'batch_size': expected a whole number of at least 1, got {batch_size}")
+        least = batch_size or 1
+        window = max(_WINDOW, least) if window is None else window
+        if window < least:
+            raise UserError(f"{source}: option 'window': expected at least {least} (batch_size), got {window}")
         require("torch", "hf")
         require("transformers", "hf")
         from dikast.engines.local.constraint import Grammars
@@ -84,7 +87,7 @@ class LocalEngine(Closing):
         self._identity: dict[str, Any] | None = None
 
     @classmethod
-    def of(cls, loaded: "Loaded", *, name: str, batch_size: int | None = None, window: int = 64) -> "LocalEngine":
+    def of(cls, loaded: "Loaded", *, name: str, batch_size: int | None = None, window: int = _WINDOW) -> "LocalEngine":
         """An engine on a model that is in memory, such as one in training; `name` says which, and is its identity."""
         from dikast.engines.local.constraint import Grammars
         from dikast.engines.local.execution import execution_of

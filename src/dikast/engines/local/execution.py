@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 import torch
 
+from dikast.core.errors import UserError
 from dikast.engines.local.batch import last_logits
 from dikast.engines.local.generating import Ask, GeneratedReply, generate
 from dikast.engines.local.label_scoring import LabelRow
@@ -70,7 +71,7 @@ def execution_of(
 ) -> Execution:
     """Sharing if it is wanted and the model supports it; if it does not, `notes` say why."""
     if memory is not None and memory <= 0:
-        raise ValueError(f"memory must be positive, in GB, got {memory}")
+        raise UserError(f"option 'memory': expected GB above 0, got {memory:g}")
     if not share:
         return Alone(loaded, batch_size or _ALONE)
     if why := why_alone(loaded.model):

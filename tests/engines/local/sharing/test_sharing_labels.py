@@ -1,5 +1,6 @@
 """Labels of requests that begin alike: equal to each request by itself, with what they share computed once."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tiny_models
+from dikast.core.errors import UserError
 from dikast.core.message import Message, Span
 from dikast.core.part import Image, Video
 from dikast.engines.base import Completion, Readout, Request
 from dikast.engines.local.engine import LocalEngine
 from dikast.engines.local.execution import Together
 from dikast.engines.local.sharing.tree_attention import attend
+from dikast.engines.spec import open_engine
 from dikast.judging.judge import Judge
 from dikast.judging.judge_file import grade_file
 from runs import write_jsonl
@@ -209,9 +212,24 @@ def test_a_folder_from_before_goes_on_without_sharing_and_a_summary_tells_the_wo
     assert run("new", "float32", ["a", "b", "c", "d"], share=False)["asked"] == 1  # one identity in float32
 
 
-def test_wrong_values_are_refused(tiny: Tiny) -> None:
-    with pytest.raises(ValueError, match="memory must be positive"):
-        LocalEngine(str(tiny("llama")), device="cpu", memory=-1)
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ("memory=0", "option 'memory': expected GB above 0, got 0"),
+        ("memory=much", "option 'memory': expected a number, got 'much'"),
+        ("share=ye", "option 'share': expected yes or no, got 'ye': did you mean 'yes'?"),
+        ("shared=no", "unknown option 'shared': did you mean 'share'?"),
+        ("batch_size=0", "option 'batch_size': expected a whole number of at least 1, got 0"),
+        ("batch_size=16,window=8", "option 'window': expected at least 16 (batch_size), got 8"),
+    ],
+)
+def test_wrong_values_are_refused(options: str, told: str, tiny: Tiny) -> None:
+    with pytest.raises(UserError, match=re.escape(told)):
+        open_engine(f"{tiny('llama')},{options}")
+
+
+def test_a_batch_larger_than_the_window_widens_it(tiny: Tiny) -> None:
+    assert LocalEngine(str(tiny("llama")), device="cpu", batch_size=100).window == 100
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
