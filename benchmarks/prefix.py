@@ -2,10 +2,13 @@
 
 A random Llama model of 34 million parameters reads the label of all ordered pairs of K responses. Every row is timed by
 turns in one process, in CPU seconds, and the ratios are of medians. `logits pair by pair` is one forward pass of
-transformers for each pair; `generate` writes 64 tokens for each; `share=no` is the engine in padded batches. The bound
-is the ratio of the tokens of all pairs to those of the smallest tree.
+transformers for each pair; `generate` writes 64 tokens for each; `share=no` is the engine in padded batches. The first
+two are timed on a few pairs (`--pairs`) and count for all by their tokens. The bound is the ratio of the tokens of all
+pairs to those of the smallest tree. With `--replies`, where the prefix is at most 600 and K is 5: replies of 64 tokens,
+of one round robin and of three that are asked together, and what a label behind each reply adds to the time of writing
+it.
 
-    python -m benchmarks.prefix --prefix 600,3000 --k 5,8 --write
+    python -m benchmarks.prefix --prefix 600,3000 --k 5,8 --replies --write
 """
 
 import argparse
@@ -13,7 +16,7 @@ import json
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -36,6 +39,7 @@ VOCABULARY = 8192
 LABELS = ("w3", "w4", "w5")
 ROUNDS = 5
 TOKENS = 64  # of a reply
+TOGETHER = 3  # round robins whose replies are written together
 
 
 @dataclass(frozen=True)
@@ -49,27 +53,36 @@ class Row:
     least: int  # tokens of the smallest tree
     shared: float
     alone: float
-    padded: float
+    padded: float | None  # where the prefix is at most 600
+    bytes: int  # of keys and values held at once, scoring labels
     replies: float | None  # of 64 tokens, sharing
+    together: float | None  # the same of one of three round robins that are asked together
+    read: float | None  # replies with a label behind each
     generated: float | None  # of 64 tokens, pair by pair by transformers
     difference: float  # the largest of a log-probability from that of the pair alone
 
     @property
     def cells(self) -> list[str]:
         """The row as text."""
-        ratios = [f"{each / self.shared:.2f}x" for each in (self.alone, self.padded)]
-        replies = ["", ""]
-        if self.generated is not None and self.replies is not None:
-            replies = [f"{self.generated / each:.1f}x" for each in (self.shared, self.replies)]
+
+        def times(one: float | None, other: float | None) -> str:
+            return "" if one is None or other is None else f"{one / other:.2f}x"
+
+        reading = "" if self.read is None or self.replies is None else f"{self.read / self.replies - 1:+.0%}"
+        bound = self.asked / self.least
         return [
-            f"{self.prefix:,}", str(self.k), f"{self.asked:,}", f"{self.computed:,}", f"{self.asked / self.least:.2f}x",
-            f"{self.shared:.2f} s", *ratios, *replies, f"{self.difference:.0e}",
+            f"{self.prefix:,}", str(self.k), f"{self.asked:,}", f"{self.computed:,}", f"{self.bytes / 1e6:.1f} MB",
+            f"{bound:.2f}x", f"{self.shared:.2f} s", times(self.alone, self.shared),
+            f"{self.alone / self.shared / bound:.0%}", times(self.padded, self.shared),
+            times(self.generated, self.shared), times(self.generated, self.replies),
+            times(self.generated, self.together), reading, f"{self.difference:.0e}",
         ]  # fmt: skip
 
 
 HEADER = (
-    "prefix", "K", "tokens asked", "computed", "bound", "CPU", "than logits pair by pair", "than `share=no`",
-    f"than writing {TOKENS} tokens pair by pair", "replies than pair by pair", "largest difference",
+    "prefix", "K", "tokens asked", "computed", "keys and values", "bound", "CPU", "than logits pair by pair",
+    "of the bound", "than `share=no`", f"than writing {TOKENS} tokens pair by pair", "replies than pair by pair",
+    f"of {TOGETHER} together", "a label behind it", "largest difference",
 )  # fmt: skip
 
 
@@ -121,64 +134,114 @@ def spent(run: Callable[[], Any]) -> float:
     return time.process_time() - since
 
 
-def measure(engine: LocalEngine, prefix: int, k: int, rounds: int, *, replies: bool) -> Row:
+class Run:
+    """One round robin, and all that is timed of it."""
+
+    def __init__(self, engine: LocalEngine, prefix: int, k: int, pairs: int) -> None:
+        self.engine, self.loaded, self.prefix, self.k = engine, engine._loaded, prefix, k
+        self.asked = requests(prefix, k)
+        marker = self.loaded.tokens.tokenizer("Score:")["input_ids"]
+        prompts = [engine._job(request).prompt for request in self.asked]
+        self.rows = [TokenRow(prompt, [*prompt.ids, *marker]) for prompt in prompts]
+        few = np.unique(np.linspace(0, len(self.rows) - 1, pairs).astype(int))
+        self.few = [self.rows[i] for i in few]
+        self.share = sum(len(row.ids) for row in self.few) / sum(len(row.ids) for row in self.rows)
+
+    def shared(self) -> float:
+        """Labels by the tree."""
+        return self._streamed(self.asked)
+
+    def alone(self) -> float:
+        """Labels pair by pair, by transformers alone."""
+        return float(spent(lambda: [last_logits([row], self.loaded, 1) for row in self.few]) / self.share)
+
+    def padded(self) -> float:
+        """Labels with `share=no`."""
+        trees = self.engine._execution
+        self.engine._execution = Alone(self.loaded, 8)
+        try:
+            return self._streamed(self.asked)
+        finally:
+            self.engine._execution = trees
+
+    def replies(self) -> float:
+        """Replies of 64 tokens over the tree."""
+        return self._streamed(requests(self.prefix, self.k, reply=True))
+
+    def together(self) -> float:
+        """The same, a round robin of three that are asked together."""
+        several = [
+            replace(request, key=f"{n} {request.key}")
+            for n in range(TOGETHER) for request in requests(self.prefix + n, self.k, reply=True)
+        ]  # fmt: skip
+        return self._streamed(several) / TOGETHER
+
+    def read(self) -> float:
+        """Replies with a label behind each."""
+        asked = requests(self.prefix, self.k, reply=True)
+        return self._streamed([replace(each, readout=Readout(LABELS, " Score: ")) for each in asked])
+
+    def generated(self) -> float:
+        """Replies pair by pair, by transformers alone."""
+        config = GenerationConfig(  # type: ignore[no-untyped-call]
+            do_sample=False, max_new_tokens=TOKENS, min_new_tokens=TOKENS, pad_token_id=1
+        )
+
+        def pair_by_pair() -> None:
+            for row in self.few[: max(1, len(self.few) // 2)]:
+                ids = torch.tensor([list(row.ids)])
+                self.loaded.model.generate(ids, attention_mask=torch.ones_like(ids), generation_config=config)
+
+        part = sum(len(row.ids) for row in self.few[: max(1, len(self.few) // 2)])
+        return spent(pair_by_pair) * sum(len(row.ids) for row in self.rows) / part
+
+    def difference(self) -> float:
+        """The largest difference of a log-probability from that of the pair by itself, over the few pairs."""
+        found = {done.key: done.label_logprobs for done in self.engine.stream(self.asked)}
+        ids = [self.loaded.tokens.tokenizer(label)["input_ids"][0] for label in LABELS]
+        far: list[float] = []
+        for request, row in zip(self.asked, self.rows, strict=True):
+            if not any(row is each for each in self.few):
+                continue
+            logprobs = found[request.key]
+            assert logprobs is not None
+            exact: list[float] = last_logits([row], self.loaded, 1)[0, -1].log_softmax(-1)[ids].tolist()
+            far += [abs(logprobs[label] - value) for label, value in zip(LABELS, exact, strict=True)]
+        return max(far)
+
+    def _streamed(self, asked: list[Request]) -> float:
+        done: list[Completion] = []
+        time = spent(lambda: done.extend(self.engine.stream(asked)))
+        wrote = [each.usage.tokens_out for each in done if each.finish != "error"]
+        assert len(wrote) == len(asked)
+        assert asked[0].readout is not None or sum(wrote) >= 0.9 * TOKENS * len(asked)
+        return time
+
+
+def measure(engine: LocalEngine, prefix: int, k: int, rounds: int, *, replies: bool, pairs: int) -> Row:
     """All that is measured of one round robin."""
-    asked = requests(prefix, k)
-    loaded = engine._loaded
-    marker = loaded.tokens.tokenizer("Score:")["input_ids"]
-    prompts = [engine._job(request).prompt for request in asked]
-    rows = [TokenRow(prompt, [*prompt.ids, *marker]) for prompt in prompts]
-    trees, padded = engine._execution, Alone(loaded, 8)
-
-    def alone() -> list[torch.Tensor]:
-        return [last_logits([row], loaded, 1) for row in rows]
-
-    def with_padding() -> None:
-        engine._execution = padded
-        list(engine.stream(asked))
-        engine._execution = trees
-
-    def shared() -> list[Completion]:
-        return list(engine.stream(asked))
-
-    before = engine.work["tokens_computed"]
-    found = {done.key: done.label_logprobs for done in shared()}
-    computed = engine.work["tokens_computed"] - before
-    ids = [loaded.tokens.tokenizer(label)["input_ids"][0] for label in LABELS]
-    far = []
-    for request, logits in zip(asked, alone(), strict=True):
-        logprobs = found[request.key]
-        assert logprobs is not None
-        exact = logits[0, -1].log_softmax(-1)[ids].tolist()
-        far += [abs(logprobs[label] - value) for label, value in zip(LABELS, exact, strict=True)]
+    run = Run(engine, prefix, k, pairs)
+    counts = engine._execution.trees.counts  # type: ignore[attr-defined]
+    counts.peak_bytes = counts.tokens_computed = 0
+    difference = run.difference()
+    computed, held = counts.tokens_computed, counts.peak_bytes
+    timed = [run.shared, run.alone]
+    if prefix <= 600 and k <= 5:
+        timed.append(run.padded)
+    if replies and prefix <= 600:
+        timed += [run.replies, run.together, run.read, run.generated]
     times: dict[str, list[float]] = {}
     for _ in range(rounds):
-        for run in (shared, alone, with_padding):
-            times.setdefault(run.__name__, []).append(spent(run))
-    least = Tree([np.array(row.ids) for row in rows], least=1).tokens
-    written, generated = _replies(engine, prefix, k, rows) if replies else (None, None)
+        for each in timed:
+            times.setdefault(each.__name__, []).append(each())
+    medians: dict[str, Any] = {name: median(values) for name, values in times.items()}
+    least = Tree([np.array(row.ids) for row in run.rows], least=1).tokens
+    asked = sum(len(row.ids) for row in run.rows)
+    optional = {name: medians.get(name) for name in ("padded", "replies", "together", "read", "generated")}
     return Row(
-        prefix, k, sum(len(row.ids) for row in rows), computed, least, median(times["shared"]), median(times["alone"]),
-        median(times["with_padding"]), written, generated, max(far),
+        prefix, k, asked, computed, least, medians["shared"], medians["alone"], bytes=held, difference=difference,
+        **optional,
     )  # fmt: skip
-
-
-def _replies(engine: LocalEngine, prefix: int, k: int, rows: Sequence[TokenRow]) -> tuple[float, float]:
-    """CPU seconds of replies of 64 tokens: together, and pair by pair by transformers."""
-    asked, model = requests(prefix, k, reply=True), engine._loaded.model
-    config = GenerationConfig(  # type: ignore[no-untyped-call]
-        do_sample=False, max_new_tokens=TOKENS, min_new_tokens=TOKENS, pad_token_id=1
-    )
-
-    def pair_by_pair() -> None:
-        for row in rows:
-            ids = torch.tensor([list(row.ids)])
-            model.generate(ids, attention_mask=torch.ones_like(ids), generation_config=config)
-
-    done: list[Completion] = []
-    together = spent(lambda: done.extend(engine.stream(asked)))
-    assert sum(each.usage.tokens_out for each in done) >= 0.9 * TOKENS * len(asked)
-    return together, spent(pair_by_pair)
 
 
 def table(rows: Sequence[Row]) -> str:
@@ -187,10 +250,10 @@ def table(rows: Sequence[Row]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def written(page: str, rows: Sequence[Row]) -> str:
-    """The page with the rows between its marks."""
-    begin, end = page.index(MARKS[0]) + len(MARKS[0]), page.index(MARKS[1])
-    return f"{page[:begin]}\n{table(rows)}\n{page[end:]}"
+def written(page: str, table: str, marks: tuple[str, str] = MARKS) -> str:
+    """The page with a table between its marks."""
+    begin, end = page.index(marks[0]) + len(marks[0]), page.index(marks[1])
+    return f"{page[:begin]}\n{table}\n{page[end:]}"
 
 
 def numbers(text: str) -> list[int]:
@@ -204,8 +267,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--prefix", type=numbers, default=[600, 3000], help="tokens that all pairs share")
     parser.add_argument("--k", type=numbers, default=[5], help="responses")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--pairs", type=int, default=6, help="pairs that are timed by themselves, for all")
     parser.add_argument("--quick", action="store_true", help="one row: prefix 600, K=5, one round, no replies")
-    parser.add_argument("--replies", action="store_true", help="also replies, once, where the prefix is 600 or shorter")
+    parser.add_argument("--replies", action="store_true", help="also replies, where the prefix is 600 or shorter")
     parser.add_argument("--json", action="store_true", help="rows as JSON lines")
     parser.add_argument(
         "--write", action="store_true", help=f"write the table into {PAGE.relative_to(PAGE.parents[1])}"
@@ -219,10 +283,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         engine = LocalEngine(str(build(Path(folder))), device="cpu")
         for prefix in given.prefix:
             for k in given.k:
-                rows.append(measure(engine, prefix, k, given.rounds, replies=given.replies and prefix <= 600))
+                rows.append(
+                    measure(engine, prefix, k, given.rounds, replies=given.replies and k == 5, pairs=given.pairs)
+                )
                 print(json.dumps(asdict(rows[-1])) if given.json else " | ".join(rows[-1].cells), flush=True)
     if given.write:
-        PAGE.write_text(written(PAGE.read_text("utf-8"), rows), "utf-8")
+        PAGE.write_text(written(PAGE.read_text("utf-8"), table(rows)), "utf-8")
 
 
 if __name__ == "__main__":

@@ -86,7 +86,7 @@ def test_every_mistake_at_once_with_line_and_cure() -> None:
 
 
 def test_a_misspelt_word_has_its_near_match() -> None:
-    with pytest.raises(DataError, match="expected 'fast' or 'slow', got 'slwo': did you mean 'slow'?"):
+    with pytest.raises(DataError, match=r"expected 'fast' or 'slow', got 'slwo': did you mean 'slow'\?"):
         read("out: x\nmode: slwo")
 
 
