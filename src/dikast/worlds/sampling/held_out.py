@@ -32,14 +32,14 @@ SPLITS: dict[str, tuple[str, Rules]] = {
         replace(_SEEN, held_aspects=(), only_aspects=HELD_OUT_ASPECTS, held_together=None, terms="unseen"),
     ),
     "attributes": (
-        "colour and shape pairs never shown or spoken of",
+        "colour and shape pairs never shown or mentioned",
         replace(_SEEN, pairs="held_out", about=("colour", "existence", "shape", "edit", "addition")),
     ),
     "operators": (
         "error operators never seen",
         replace(_SEEN, kinds_out=(), must=("binding", "consistency", "shift"), held_together=None),
     ),
-    "voices": ("voices never heard", replace(_SEEN, voices=(4, 5))),
+    "voices": ("paraphrases never seen", replace(_SEEN, voices=(4, 5))),
     "longer2": ("twice as many claims", replace(_SEEN, claims=(6, 12))),
     "longer3": ("three times as many claims", replace(_SEEN, claims=(9, 18))),
     "domain": ("a domain never seen", replace(_SEEN, held_domain=True)),
