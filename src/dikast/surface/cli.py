@@ -138,7 +138,7 @@ def main() -> None:
     """Run the command line and exit with the code that the module's docstring names."""
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(PrintableLines())
-    if len(sys.argv) == 1:
+    if len(sys.argv) == 1 and "_DIKAST_COMPLETE" not in os.environ:  # a shell asks for completions without arguments
         echo(FIRST)
     try:
         code = app(standalone_mode=False)

@@ -95,3 +95,4 @@ def test_shells_complete_rubrics_judges_and_formats(line: str, found: str) -> No
         [sys.executable, "-c", script], env=environment(**asked), capture_output=True, text=True, check=False
     )
     assert found in done.stdout.split(), done
+    assert all(each.startswith(words.split()[-1]) for each in done.stdout.split()), "nothing else is offered"
