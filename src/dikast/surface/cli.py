@@ -8,7 +8,6 @@ import logging
 import os
 import re
 import sys
-from importlib.metadata import version as installed
 
 import typer
 
@@ -105,7 +104,9 @@ app.add_typer(rubric_commands.app, name="rubric")
 
 def _version(show: bool) -> None:
     if show:
-        echo(f"dikast {installed('dikast')}")
+        from importlib.metadata import version  # slow to import, and needed for this option alone
+
+        echo(f"dikast {version('dikast')}")
         raise typer.Exit
 
 
