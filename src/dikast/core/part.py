@@ -125,7 +125,8 @@ def content_from(value: object, *, field: str, root: str = "") -> Content:
         return tuple(parts)
     if isinstance(value, bytes | PathLike) or hasattr(value, "save"):  # only an image can be meant
         return (Image.of(value, root),)  # type: ignore[arg-type]
-    shown = f" ({value!r})" if isinstance(value, int | float) else ""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    shown = f" ({value!r}): write it as text (in pandas .astype(str))" if number else ""
     told = f"expected text or a list of parts, got {type_names.get(type(value), type(value).__name__)}{shown}"
     raise DataError(told, field=field)
 

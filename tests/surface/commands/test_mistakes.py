@@ -72,7 +72,7 @@ MISTAKES = [
     ("grade open.csv " + ASK, "open.csv:2: broken row", 'write " inside them as ""'),
     ("grade cut.jsonl " + ASK, "cut.jsonl:2: the JSON object does not end on its line", "write one object a line"),
     ("grade list.jsonl " + ASK, "list.jsonl:2: each line holds one JSON object", "named .json"),
-    ("grade number.jsonl " + ASK, "number.jsonl:2", "column 'answer'"),
+    ("grade number.jsonl " + ASK, "number.jsonl:2: field 'response': column 'answer'", "write it as text"),
     ("grade wrapped.json " + ASK, "wrapped.json:1: one object, whose 'data' holds the records", "jq .data"),
     ("grade columns.json " + ASK, "columns.json:1: a table by its columns", "to_json(orient='records')"),
     ("grade nan.jsonl " + ASK, "nan.jsonl:1: NaN", "write null"),
