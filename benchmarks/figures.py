@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,3 +36,18 @@ def rows_table(rows: Sequence[Sequence[str]]) -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     aligned = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
     return "\n".join(line.rstrip() for line in aligned)
+
+
+def markdown(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of cells as a Markdown table, the first its header."""
+    head, *rest = rows
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rest))
+
+
+def write_between(page: Path, name: str, text: str) -> None:
+    """Replace what stands on a page between `<!-- name -->` and `<!-- /name -->`."""
+    begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+    head, found, rest = page.read_text("utf-8").partition(begin)
+    if not found or end not in rest:
+        raise SystemExit(f"{page}: no place for {name!r}")
+    page.write_text(f"{head}{begin}\n{text}\n{end}{rest.partition(end)[2]}", "utf-8")

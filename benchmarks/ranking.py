@@ -7,6 +7,7 @@ The judge is that of the table the schedules are measured by: gain 1.5, slot bia
 import argparse
 from pathlib import Path
 
+from benchmarks.figures import markdown, write_between
 from dikast.ranking.schedules import SCHEDULES
 from dikast.ranking.simulation import Goal, JudgeModel, Read, Simulated, simulate
 
@@ -14,7 +15,6 @@ JUDGE = JudgeModel(gain=1.5, bias=1.0, noise=0.7, systematic=0.3, graded=0.8)
 SIZES = (5, 8, 16)
 READS: tuple[tuple[str, Read], ...] = (("full", "vote"), ("full", "verdict"))
 PAGE = Path(__file__).parents[1] / "docs" / "ranking.md"
-BEGIN, END = "<!-- schedules -->", "<!-- /schedules -->"
 
 
 def cells(name: str, read: Read, k: int, found: Simulated) -> list[str]:
@@ -31,20 +31,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.ranking", description=__doc__)
     parser.add_argument("--items", type=int, default=500, help="items of each simulation")
     parser.add_argument("--write", action="store_true", help="put the table into docs/ranking.md")
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="numbers of responses, K")
     given = parser.parse_args()
     rows = []
-    for k in SIZES:
+    for k in given.sizes:
         fitting: list[tuple[str, Read]] = [(name, "logit") for name, each in SCHEDULES.items() if k >= each.least]
         for name, read in (*READS, *fitting):
             found = simulate(SCHEDULES[name], k, JUDGE, read=read, items=given.items)
             rows.append(cells(name, read, k, found))
     columns = ["K", "schedule", "read as", "calls", "best", "best and worst", "Kendall's tau"]
-    table = "\n".join(f"| {' | '.join(row)} |" for row in (columns, ["---"] * len(columns), *rows))
+    table = markdown([columns, *rows])
     print(table)
     if given.write:
-        text = PAGE.read_text("utf-8")
-        head, _, rest = text.partition(BEGIN)
-        PAGE.write_text(f"{head}{BEGIN}\n{table}\n{END}{rest.partition(END)[2]}", "utf-8")
+        write_between(PAGE, "schedules", table)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,14 @@
 """Every schedule with 2, 3, 5, 16 and other numbers of responses."""
 
 from collections import Counter
+from itertools import combinations
 
 import numpy as np
 import pytest
 
 from dikast.core.errors import UserError
 from dikast.ranking.comparisons import OrderedPair
+from dikast.ranking.informative import most_informative
 from dikast.ranking.schedules import SCHEDULES, schedule_named
 
 
@@ -58,12 +60,22 @@ def test_the_strongest_wins_a_knockout(k: int) -> None:
     assert sorted(lost) == list(range(1, k))  # everybody else loses once
 
 
-def test_the_last_comparisons_of_top_are_between_the_best_and_of_ends_at_both_ends() -> None:
-    best = {i for pair in played("top", 8)[-1] for i in pair}
-    assert {0, 1} <= best
-    assert max(best) < 7
-    both = played("ends", 8)[-1]
-    assert {0, 7} <= {i for pair in both for i in pair}
+def test_top_asks_both_orders_of_the_two_best_and_ends_of_the_two_at_each_end() -> None:
+    for name, close in (("top", [(0, 1)]), ("ends", [(0, 1), (6, 7)])):
+        pairs = {pair for each in played(name, 8) for pair in each}
+        assert all({OrderedPair(i, j), OrderedPair(j, i)} <= pairs for i, j in close)
+
+
+def test_the_most_informative_pairs_are_those_that_may_change_who_is_first_or_last() -> None:
+    strengths, once = np.array([1.1, 1.0, 0.0, -1.0, -1.1]), {OrderedPair(i, j) for i, j in combinations(range(5), 2)}
+    assert most_informative(strengths, once, 1, (1,)) == [(0, 1)]
+    assert set(most_informative(strengths, once, 2, (1, -1))) == {(0, 1), (3, 4)}
+    # with both orders of 0 and 1 asked, 2 may still overtake one of them, and 4 cannot
+    (next_,) = most_informative(strengths, once | {OrderedPair(1, 0)}, 1, (1,))
+    assert next_ in {(0, 2), (1, 2)}
+    # nothing is known of 4: it may be the best of all
+    unmet = {pair for pair in once if 4 not in pair}
+    assert 4 in most_informative(np.array([1.1, 0.5, 0.0, -1.6, 0.0]), unmet, 1, (1,))[0]
 
 
 def test_a_duel_is_between_the_two_best_grades() -> None:

@@ -15,11 +15,12 @@ import numpy as np
 from dikast.core.errors import UserError
 from dikast.core.text import hint
 from dikast.ranking.comparisons import Floats, OrderedPair
+from dikast.ranking.informative import most_informative
 
 Name = Literal["full", "half", "knockout", "swiss", "top", "ends", "duel"]
 Rounds = Generator[list[OrderedPair], Floats, None]
 _SWISS = 3  # rounds
-_BROAD = 0.6  # share of the comparisons of `top` and `ends` before they concentrate on the relevant places
+_BROAD = 0.4  # share of the comparisons of `top` and `ends` before they turn to the most informative pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +70,16 @@ def swiss(k: int, rng: np.random.Generator, start: Floats) -> Rounds:
 
 
 def top(k: int, rng: np.random.Generator, start: Floats) -> Rounds:
-    """Neighbours in the current order meet; the last comparisons are between the best, in both orders.
+    """Neighbours in the current order meet; the last comparisons go where they help most to choose the best.
 
     As many comparisons as half a round robin.
     """
-    yield from _narrowed(k, rng, lambda place: place)
+    yield from _narrowed(k, rng, (1,))
 
 
 def ends(k: int, rng: np.random.Generator, start: Floats) -> Rounds:
-    """As `top`, with the best and the worst: for pairs of a chosen and a rejected response."""
-    yield from _narrowed(k, rng, lambda place: min(place, k - 1 - place))
+    """As `top`, to choose the best and the worst: for pairs of a chosen and a rejected response."""
+    yield from _narrowed(k, rng, (1, -1))
 
 
 def duel(k: int, rng: np.random.Generator, start: Floats) -> Rounds:
@@ -87,18 +88,20 @@ def duel(k: int, rng: np.random.Generator, start: Floats) -> Rounds:
     yield [OrderedPair(first, second), OrderedPair(second, first)]
 
 
-def _narrowed(k: int, rng: np.random.Generator, depth: Callable[[int], int]) -> Rounds:
-    """Neighbours meet for `_BROAD` of half of all ordered pairs, then the rest goes to pairs of least depth."""
+def _narrowed(k: int, rng: np.random.Generator, signs: Sequence[int]) -> Rounds:
+    """Neighbours meet for `_BROAD` of half of all ordered pairs; the rest goes to the most informative pairs."""
     calls = k * (k - 1) // 2
     asked: set[OrderedPair] = set()
     strengths = yield from _neighbours(k, rng, math.ceil(_BROAD * calls), asked)
-    order = np.lexsort((np.arange(k), -strengths)).tolist()
-    left = [
-        (max(depth(i), depth(j)), abs(i - j), i, j)
-        for i, j in permutations(range(k), 2)
-        if OrderedPair(order[i], order[j]) not in asked
-    ]
-    yield [OrderedPair(order[i], order[j]) for _, _, i, j in sorted(left)[: calls - len(asked)]]
+    while len(asked) < calls:
+        shown = np.bincount([pair.first for pair in asked], minlength=k).astype(np.float64)
+        shown -= np.bincount([pair.second for pair in asked], minlength=k)
+        found = most_informative(strengths, asked, min(max(k // 4, 1), calls - len(asked)), signs)
+        pairs = []
+        for i, j in found:
+            pairs.append(_unasked(i, j, shown, asked, rng))
+            asked.add(pairs[-1])
+        strengths = yield pairs
 
 
 def _neighbours(
@@ -168,8 +171,8 @@ SCHEDULES: dict[str, Schedule] = {
         Schedule("half", "every pair in one balanced order", half, lambda k: k * (k - 1) // 2),
         Schedule("knockout", "winners advance", knockout, lambda k: k - 1),
         Schedule("swiss", "three rounds between neighbours", swiss, lambda k: _SWISS * (k // 2), 3),
-        Schedule("top", "neighbours, then the best in both orders", top, lambda k: k * (k - 1) // 2, 4),
-        Schedule("ends", "neighbours, then the best and the worst", ends, lambda k: k * (k - 1) // 2, 5),
+        Schedule("top", "neighbours, then what helps most to choose the best", top, lambda k: k * (k - 1) // 2, 4),
+        Schedule("ends", "neighbours, then what helps most to choose both ends", ends, lambda k: k * (k - 1) // 2, 5),
         Schedule("duel", "grades, then the best two in both orders", duel, lambda k: 2, graded=True),
     )
 }
