@@ -2,7 +2,8 @@
 
 Each item is compared once in full and its responses are graded once; every schedule then takes its comparisons from
 these, since the same question has the same answer. The gold is the exact penalty of each response: the best response
-is any with the least, the worst any with the greatest. Items whose responses all have the same penalty are not drawn.
+is any with the least, the worst any with the greatest. Items whose responses all have the same penalty, or of which two
+are equal, are left out.
 A schedule is drawn `--draws` times for each item, and intervals are over items. FOLDER keeps the verdicts: a second
 call goes on where the first was stopped. `--write` puts the tables into docs/ranking.md.
 """
@@ -82,6 +83,8 @@ def groups(folder: Path, k: int, n: int, seed: int, *, pairs: bool) -> list[Grou
         said.setdefault(verdict.question.item, {})[one.pair] = one
     found = []
     for sample in samples:
+        if len({response.text for response in sample.responses}) < k:
+            continue
         gold, scale = sample.gold()["responses"], items[sample.id].rubric.scale  # type: ignore[union-attr]
         told = [grades[sample.id, i] for i in range(k)]
         found.append(

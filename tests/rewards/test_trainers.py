@@ -70,19 +70,27 @@ def naive(samples: list[dict[str, Any]], compute_score: Callable[..., Any]) -> t
     return numbers, columns
 
 
-async def loop(samples: list[dict[str, Any]], compute_score: Callable[..., Any]) -> Any:
-    """verl's reward loop: coroutine functions are awaited, others run in an executor, all samples at once."""
+async def loop(
+    samples: list[dict[str, Any]], compute_score: Callable[..., Any], **router: Any
+) -> list[tuple[float, dict[str, Any]]]:
+    """verl's reward loop (`reward_loop/reward_manager/naive.py`): coroutine functions are awaited, others run in an
+    executor, all samples at once. `router` is passed on where a reward model is served beside. Every key of a dict is
+    logged; of a number, `acc`.
+    """
     asynchronous = inspect.iscoroutinefunction(compute_score)
 
-    async def one(sample: dict[str, Any]) -> Any:
+    async def one(sample: dict[str, Any]) -> tuple[float, dict[str, Any]]:
+        extra = sample["extra_info"]
+        extra["num_turns"], extra["rollout_reward_scores"] = None, {}
         told = {
             "data_source": sample["data_source"], "solution_str": sample["reply"],
-            "ground_truth": sample["reward_model"]["ground_truth"], "extra_info": sample["extra_info"],
-            "reward_router_address": None, "reward_model_tokenizer": None,
+            "ground_truth": sample["reward_model"]["ground_truth"], "extra_info": extra, **router,
         }  # fmt: skip
         if asynchronous:
-            return await compute_score(**told)
-        return await asyncio.get_running_loop().run_in_executor(None, partial(compute_score, **told))
+            result = await compute_score(**told)
+        else:
+            result = await asyncio.get_running_loop().run_in_executor(None, partial(compute_score, **told))
+        return (result["score"], result) if isinstance(result, dict) else (result, {"acc": result})
 
     return await asyncio.gather(*(one(each) for each in samples))
 
@@ -93,10 +101,12 @@ def test_verl_one_sample_a_call() -> None:
     assert columns == {"score": PLAIN, "no_verdict": [0.0] * 24}
 
 
+@pytest.mark.parametrize("router", [{}, {"reward_router_address": "127.0.0.1:9", "reward_model_tokenizer": None}])
 @pytest.mark.parametrize("made", [verl, verl_async])
-def test_verl_many_samples_at_once(made: Callable[[Reward], Callable[..., Any]]) -> None:
-    found = asyncio.run(loop(rows(), made(reward())))
-    assert [each["score"] for each in found] == PLAIN
+def test_verl_many_samples_at_once(made: Callable[[Reward], Callable[..., Any]], router: dict[str, Any]) -> None:
+    found = asyncio.run(loop(rows(), made(reward()), **router))
+    assert [score for score, _ in found] == PLAIN
+    assert all(logged == {"score": score, "no_verdict": 0.0} for score, logged in found)
 
 
 def test_verl_in_batches() -> None:

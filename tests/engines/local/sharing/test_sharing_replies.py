@@ -139,11 +139,13 @@ def test_what_is_held_is_what_the_tree_and_the_replies_take(tiny: Tiny) -> None:
 
 def test_ends_of_prompts_are_computed_together_up_to_a_width_that_pays() -> None:
     # attention takes as long as rows x width columns, and 1,000 columns for each end beyond the width
-    assert ends_width([250] * 20, 20) == 250  # 20 x 250 = 5,000, against 20,000
-    assert ends_width([1500] * 20, 20) == 0
-    assert ends_width([50] * 19 + [70], 20) == 70  # 1,400, against 1,000 + 1,000
-    assert ends_width([50] * 19 + [500], 20) == 50  # the end of 500 would be 450 columns of padding for 19 rows
-    assert ends_width([], 3) == 0
+    assert ends_width([250] * 20, 20, 1280) == 250  # 20 x 250 = 5,000, against 20,000
+    assert ends_width([1500] * 20, 20, 1280) == 0
+    assert ends_width([50] * 19 + [70], 20, 1280) == 70  # 1,400, against 1,000 + 1,000
+    assert ends_width([50] * 19 + [500], 20, 9000) == 50  # 500 would be 450 columns of padding for 19 rows
+    ragged = [110, 130, 150, 170, 290] * 4  # mean 170: 290 takes 2,400 columns of padding, fewer than the ends
+    assert ends_width(ragged, 20, 64 * 20) < 290 == ends_width(ragged, 20, sum(ragged))
+    assert ends_width([], 3, 0) == 0
 
 
 def test_groups_are_cut_where_memory_says(tiny: Tiny, pair: Any) -> None:

@@ -180,6 +180,11 @@ class TreeModel:
         paths = [_path(row, plan, leaf, blocks) for row, leaf in zip(rows, plan.leaves, strict=True)]
         return [logits[torch.from_numpy(np.searchsorted(places, each))] for each in asked], paths
 
+    @property
+    def bounded(self) -> bool:
+        """Whether `memory` was given."""
+        return self._memory is not None
+
     def note_bytes(self, held: int) -> None:
         """Keep count of the most bytes held at once."""
         self.counts.peak_bytes = max(self.counts.peak_bytes, held)

@@ -15,7 +15,7 @@ from dikast.engines.local.sharing.media_features import Encoder
 from dikast.engines.local.sharing.tree_attention import Block, Part, attend, attending_to_trees, merge
 from dikast.engines.local.sharing.tree_forward import Known, Path, TreeModel, TreeRow, positions_of
 
-OWN = 64  # at most this many tokens of padding for each row, where ends of prompts are stored beside their replies
+OWN = 64  # tokens of padding for each row, where ends of prompts are stored beside their replies in bounded memory
 _CALL = 1000  # columns of one row that take attention as long as a call for that row alone
 
 
@@ -34,7 +34,7 @@ def write(asks: Sequence[Ask], loaded: Loaded, trees: TreeModel, encoder: Encode
     logits, paths = trees.run(rows, [1] * len(asks), encoder, hold=most + OWN)
     picks, stops = Picks(asks, loaded), Stops(asks, loaded)
     written: list[list[int]] = [[] for _ in asks]
-    replies = _Replies(paths, most)
+    replies = _Replies(paths, most, bounded=trees.bounded)
     del paths  # what is not shared has been copied
     first = torch.stack([positions_of(ask.prompt, len(ask.prompt.ids) + 1, loaded)[..., -1] for ask in asks], -1)
     going, scores = list(range(len(asks))), torch.cat(logits)
@@ -77,14 +77,16 @@ class _Replies:
     `rows` are the numbers of the rows that are computed, `fed` the number of tokens that each reply has so far.
     """
 
-    def __init__(self, paths: Sequence[Path], most: int) -> None:
+    def __init__(self, paths: Sequence[Path], most: int, *, bounded: bool) -> None:
         self.rows, self.fed, self._most = list(range(len(paths))), 0, most
         users: dict[int, int] = {}
         for path in paths:
             for block, _ in path:
                 users[id(block)] = users.get(id(block), 0) + 1
         ends = [path[-1].block if users[id(path[-1].block)] == 1 else None for path in paths]
-        width = ends_width([block.tokens for block in ends if block is not None], len(paths))
+        alike = [block.tokens for block in ends if block is not None]
+        padding = OWN * len(paths) if bounded else max(OWN * len(paths), sum(alike))
+        width = ends_width(alike, len(paths), padding)
         alone = [None if block is None or block.tokens > width else block for block in ends]
         self._own = [0 if block is None else block.tokens for block in alone]
         self._shared = [path if block is None else path[:-1] for path, block in zip(paths, alone, strict=True)]
@@ -173,8 +175,11 @@ class _Replies:
         self._mask = torch.zeros(empty.shape).masked_fill(empty, -torch.inf)[:, None, None] if empty.any() else None
 
 
-def ends_width(ends: Sequence[int], rows: int) -> int:
-    """Up to how many tokens ends of prompts are stored beside the replies of all rows, and computed with them."""
+def ends_width(ends: Sequence[int], rows: int, most: int) -> int:
+    """Up to how many tokens ends of prompts are stored beside the replies of all rows, and computed with them.
+
+    Rows are padded to this width, by at most `most` tokens in all.
+    """
 
     def cost(width: int) -> int:
         return rows * width + _CALL * sum(end > width for end in ends)
@@ -182,7 +187,7 @@ def ends_width(ends: Sequence[int], rows: int) -> int:
     def padding(width: int) -> int:
         return rows * width - sum(end for end in ends if end <= width)
 
-    return min((width for width in {0, *ends} if padding(width) <= OWN * rows), key=lambda width: (cost(width), width))
+    return min((width for width in {0, *ends} if padding(width) <= most), key=lambda width: (cost(width), width))
 
 
 def _wide(mask: torch.Tensor, columns: int) -> torch.Tensor:
