@@ -152,7 +152,8 @@ def schedule_rows(found: Sequence[Group], draws: int) -> tuple[list[list[str]], 
     fitting: list[tuple[str, Read]] = [(name, "logit") for name, each in SCHEDULES.items() if k >= each.least]
     full = reached(found, SCHEDULES["full"], "logit", 1)
     rows = []
-    for name, read in (("full", "vote"), ("full", "verdict"), *fitting):
+    reads: list[tuple[str, Read]] = [("full", "vote"), ("full", "verdict"), *fitting]
+    for name, read in reads:
         each = SCHEDULES[name]
         got = reached(found, each, read, draws)
         said = {"logit": "logits", "verdict": "greedy verdicts", "vote": "sampled verdicts"}[read]
@@ -192,7 +193,9 @@ def best_of_rows(found: Sequence[Group], seed: int) -> list[list[str]]:
     rows = []
     for n in SIZES:
         by = {
-            name: np.array([best_of(r, each.goodness, n) for r, each in zip(rewards, found, strict=True)])
+            name: np.array(
+                [best_of(r.tolist(), each.goodness.tolist(), n) for r, each in zip(rewards, found, strict=True)]
+            )
             for name, rewards in choosers.items()
         }
         by["random"] = np.array([each.goodness.mean() for each in found])  # its expectation, whatever N is
@@ -206,7 +209,7 @@ def ratio(gain: Floats, most: Floats) -> str:
     """The share of the way from random to gold, a ratio of sums over items, with its linearised interval."""
     share = gain.sum() / most.sum()
     parts = mean_estimate((gain - share * most) / most.mean(), 0.95)
-    half = 0.0 if parts.low is None else (parts.high - parts.low) / 2  # type: ignore[operator]
+    half = 0.0 if parts.low is None or parts.high is None else (parts.high - parts.low) / 2
     return f"{share:.2f} [{share - half:.2f}, {share + half:.2f}]"
 
 
