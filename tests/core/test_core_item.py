@@ -196,3 +196,9 @@ def test_rubrics_of_items(tmp_path: Path) -> None:
 def test_empty_contents_come_back(value: dict[str, Any]) -> None:
     item = item_from({"id": "a", **value})
     assert item_from(item_to(item)) == item
+
+
+def test_an_item_prints_in_one_line() -> None:
+    item = Item.of("Why is the sky blue,\nand why is it red at dawn?", "Because.", id="sky")
+    assert repr(item) == "<Item 'sky': 1 response to 'Why is the sky blue, and why is it red at dawn?'>"
+    assert len(repr(Item.of("Why? " * 100, responses=["a", "b"]))) < 120

@@ -150,3 +150,9 @@ def test_words_count_from_1_and_numbers_mean_themselves() -> None:
     assert Scale.parse(" poor < fair <good") == Scale(("poor", "fair", "good"), (1, 2, 3))
     assert Scale.parse("1<2<5").values == (1, 2, 5)
     assert Scale.parse("poor/bad<so so").labels == ("poor/bad", "so so")
+
+
+def test_a_scale_prints_as_it_is_written() -> None:
+    assert repr(Scale.parse("1-5")) == "<Scale 1-5>"
+    harm = Scale(("mild", "grave"), (1, 2), lower_is_better=True)
+    assert repr(harm) == "<Scale mild<grave, lower is better>"

@@ -7,9 +7,21 @@ from functools import lru_cache
 from typing import Any, Literal, cast
 
 from dikast.core.errors import DataError, UserError
-from dikast.core.part import Content, Image, Part, Text, Turn, Video, content_from, content_to, images_of, type_names
+from dikast.core.part import (
+    Content,
+    Image,
+    Part,
+    Text,
+    Turn,
+    Video,
+    content_from,
+    content_to,
+    images_of,
+    text_of,
+    type_names,
+)
 from dikast.core.rubric import Rubric, Sheet, load_rubric
-from dikast.core.text import near_miss
+from dikast.core.text import counted, near_miss, one_line
 
 ITEM_KEYS = (
     "id", "instruction", "response", "responses", "reference", "context", "rubric", "gold", "gold_from", "image",
@@ -40,6 +52,10 @@ class Item:
     meta: Mapping[str, Any] = field(default_factory=dict, hash=False)
     origin: str = field(default="", compare=False)
     gold_from: str = field(default="", compare=False)
+
+    def __repr__(self) -> str:
+        asked = one_line("\n".join(text_of(turn.content) for turn in self.instruction), 60)
+        return f"<Item {self.id!r}: {counted(len(self.responses), 'response')} to {asked!r}>"
 
     @property
     def response(self) -> Content:

@@ -16,7 +16,7 @@ import orjson
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import DataError, UserError
 from dikast.core.scale import HOW_TO_WRITE, Scale
-from dikast.core.text import Located, near_miss, parse_located, read_located
+from dikast.core.text import Located, counted, near_miss, parse_located, read_located
 
 RUBRIC_KEYS = ("name", "criterion", "scale", "levels", "weight", "lower_is_better")
 _WHOLE = re.compile(r"-?\d{1,18}")  # keys of a JSON object are text, also where they are numbers
@@ -96,7 +96,8 @@ class Sheet:
         return iter(self.rubrics)
 
     def __repr__(self) -> str:
-        return f"Sheet({self.name!r}, {len(self.rubrics)} criteria: {', '.join(each.name for each in self.rubrics)})"
+        count = counted(len(self.rubrics), "criterion", "criteria")
+        return f"Sheet({self.name!r}, {count}: {', '.join(each.name for each in self.rubrics)})"
 
     @property
     def hash(self) -> str:

@@ -111,6 +111,9 @@ class Scale:
         worst, best = (self.high, self.low) if self.lower_is_better else (self.low, self.high)
         return _share(value, worst, best) if value in self.values else (value - worst) / (best - worst)
 
+    def __repr__(self) -> str:
+        return f"<Scale {self}{', lower is better' * self.lower_is_better}>"
+
     def __str__(self) -> str:
         """The short spelling that `parse` reads back, where there is one."""
         for text in (f"{self.labels[0]}-{self.labels[-1]}", *_spelt(self)):
