@@ -68,7 +68,8 @@ def of_systems(n: int, apart: float, *, names: tuple[str, ...] = ("alpha", "beta
     for k in range(n):
         a, b = draw.sample(names, 2)
         gold = [max(1, min(5, round(draw.gauss(3 - apart * names.index(each), 1)))) for each in (a, b)]
-        texts = {"response_a": f"{a} {k}", "response_b": f"{b} {k}", "model_a": a, "model_b": b}
+        long = [" and so on" * draw.randint(1, 9) for _ in range(2)]
+        texts = {"response_a": f"{a} {k}{long[0]}", "response_b": f"{b} {k}{long[1]}", "model_a": a, "model_b": b}
         rows.append({"id": f"p{k}", "instruction": f"Is {k} even?", **texts, "gold": gold})
     return rows
 

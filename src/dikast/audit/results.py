@@ -159,10 +159,14 @@ class RankedPlayer:
 
 @dataclass(frozen=True, slots=True)
 class PlayerRanking:
-    """Players from the strongest; `anchor` is the reference of the strengths, None for the average player."""
+    """Players from the strongest; `anchor` is the reference of the strengths, None for the average player.
+
+    `covariates` names what `controlled` holds equal.
+    """
 
     anchor: str | None
     players: Mapping[str, RankedPlayer]
+    covariates: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

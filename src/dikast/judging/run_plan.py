@@ -12,6 +12,7 @@ import orjson
 from dikast.core.errors import DataError, RunError
 from dikast.core.gold import goodness_of
 from dikast.core.item import Item
+from dikast.core.part import text_of
 from dikast.core.records import Arrangement, scan_items, systems_of
 from dikast.core.records.arranging import Ids
 from dikast.core.records.content_ids import prompt_id
@@ -164,12 +165,14 @@ class Count:
 
 def metadata_of(item: Item) -> dict[str, Any]:
     """The metadata that a run keeps of an item: plain values, the systems whose responses it holds, and of a single
-    response of one of them a fingerprint of its prompt, by which systems are compared.
+    response of one of them a fingerprint of its prompt, by which systems are compared, and of several their lengths.
     """
     meta = {key: each for key, each in item.meta.items() if isinstance(each, bool | int | float) or _short(each)}
     systems = systems_of(item)
-    prompt = {"prompt": prompt_id(item)} if len(systems) == 1 else {}
-    return ({"meta": meta} if meta else {}) | ({"systems": list(systems)} if systems else {}) | prompt
+    more: dict[str, Any] = {"prompt": prompt_id(item)} if len(systems) == 1 else {}
+    if len(systems) > 1:
+        more = {"lengths": [len(text_of(each)) for each in item.responses]}
+    return ({"meta": meta} if meta else {}) | ({"systems": list(systems)} if systems else {}) | more
 
 
 def _short(value: Any) -> bool:

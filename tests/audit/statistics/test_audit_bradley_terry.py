@@ -6,7 +6,7 @@ import pytest
 from scipy.optimize import minimize
 from statsmodels.api import Logit
 
-from dikast.audit.statistics.bradley_terry import Games, Meetings, Strengths, bradley_terry
+from dikast.audit.statistics.bradley_terry import Games, Meetings, Strengths, bradley_terry, fit_players
 from dikast.audit.statistics.intervals import Resampling
 from dikast.audit.statistics.ranking import Bouts, cyclic_triples, rank_players, win_matrix, win_rate
 
@@ -191,3 +191,18 @@ def test_strengths_that_only_grow_with_the_tie_parameter_are_undefined() -> None
     found = bradley_terry(games, model="davidson")
     assert np.isnan(found.strength).all()
     assert math.isnan(found.tie)
+
+
+def test_a_single_tie_does_not_make_a_covariate_that_decides_all_else_finite() -> None:
+    # 60 pairs of 4 players in both orders: who is shown first wins, but for one tie. The likelihood grows with the
+    # effect for ever, and takes two of the strengths with it.
+    rng = np.random.default_rng(3)
+    pairs = np.array([rng.choice(4, 2, replace=False) for _ in range(60)])
+    outcome = np.repeat([0, 1], 60)
+    outcome[7] = 2
+    games = Games.of(
+        np.tile(pairs[:, 0], 2), np.tile(pairs[:, 1], 2), outcome, players=4, covariates=np.repeat([1.0, -1.0], 60)
+    )
+    found = fit_players(games)
+    assert np.isnan(found.strength).all()
+    assert np.isnan(found.effects).all()

@@ -34,6 +34,7 @@ QUESTIONS = {
     "by which judge?": r"mock:oracle,r=0\.9,failing=0\.02",
     "by which rubric?": r"helpfulness: Does the response give the person what they asked for",
     "how does each rank?": r"rank set\s+system\s+win rate",
+    "is it only longer?": r"length and position controlled",
 }
 CLICKS = {  # what is opened, what it then says
     "what exactly was the judge asked?": (".about dt:last-of-type + dd details", r"You compare|You judge|judge"),
@@ -69,6 +70,8 @@ def test_one_click_answers(question: str, page: Path, tab: Browser) -> None:
         ("what did it cost?", "Cost"),
         ("how many got no verdict?", "Without a verdict"),
         ("does position matter?", "Position bias"),
+        ("which pairs?", "Position bias by item"),
+        ("does length matter?", "How often the longer response wins"),
         ("is it calibrated?", "Calibration"),
         ("what does it confuse?", "Confusion matrix"),
     ],
@@ -95,6 +98,13 @@ def test_the_leaderboard_sorts_by_keyboard(page: Path, tab: Browser) -> None:
     tab.run("document.activeElement.click()")
     assert tab.run(names) == ["beta", "alpha"]
     assert tab.run("document.querySelector('[aria-sort]').innerText") == "losses"
+
+
+def test_rows_of_the_queue_have_a_preview(page: Path, tab: Browser) -> None:
+    tab.open(page, width=1440)
+    shown = tab.run("[...document.querySelectorAll('.entry > summary')].map(e => e.innerText.replace(/\\s+/g, ' '))")
+    assert shown
+    assert all(re.search(r"Is \d+ even\? → (alpha|beta) \d+", each) for each in shown), shown
 
 
 @pytest.mark.parametrize(("width", "dark"), [(390, False), (390, True), (1440, False), (1440, True)])

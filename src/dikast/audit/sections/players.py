@@ -1,6 +1,6 @@
 """The ranking of players from pairwise verdicts: the board, with counts, win rates, strengths and rank intervals."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from dikast.audit.statistics.ranking import (
     Ranking,
     WinRate,
     WinRule,
+    covariates_known_apart,
     cycles_by_chance,
     cyclic_triples,
     rank_players,
@@ -50,17 +51,26 @@ def ranking_tables(data: Data, given: Paired) -> list[Table]:
     ranking = rank_players(bouts, how, anchor=anchor)
     if anchor and not ranking.played[names.index(anchor)]:
         raise UserError(f"--anchor {anchor}: it has no game with a verdict; leave --anchor out or name another player")
-    by_order = _bouts_by_order(data, given, names, first, second)
+    by_order, length = _bouts_by_order(data, given, names, first, second), "length" in data.numbers
+    if by_order is not None and length and not covariates_known_apart(by_order):
+        by_order, length = _bouts_by_order(data, given, names, first, second, length=False), False
     controlled = None if by_order is None else rank_players(by_order, how, anchor=anchor)
-    tables = [_board(data, given, names, ranking, controlled)]
+    effects = _effects(data, length=length)
+    tables = [_board(data, given, names, ranking, controlled, effects)]
     tables.append(_counts(given, names, first, second, how))
     tables += [met] if (met := played_table(given, names, first, second)) is not None else []
-    tables.append(_checks(data, given, bouts, ranking, controlled, anchor))
+    tables.append(_checks(data, given, bouts, ranking, controlled, anchor, effects))
     return tables
 
 
 def _checks(
-    data: Data, given: Paired, bouts: Bouts, ranking: Ranking, controlled: Ranking | None, anchor: str
+    data: Data,
+    given: Paired,
+    bouts: Bouts,
+    ranking: Ranking,
+    controlled: Ranking | None,
+    anchor: str,
+    effects: Sequence[str],
 ) -> Table:
     games, how = bouts.games(), data.plan.resampling
     rows: list[list[Cell]] = [
@@ -77,7 +87,7 @@ def _checks(
         nothing = undefined(ranking.n, "no game was decided", level=how.level)
         rows.append(["Davidson tie parameter", nothing])
     if controlled is not None:
-        rows += [[f"effect of {name}", controlled.effect(i)] for i, name in enumerate(_effects(data))]
+        rows += [[f"effect of {name}", controlled.effect(i)] for i, name in enumerate(effects)]
     note = "effects: from one game for each order of each pair" if data.plan.swapped and controlled is not None else ""
     return table("ranking checks", "Checks of the ranking", ("check", "value"), rows, note, one_order=given.one_order)
 
@@ -90,9 +100,9 @@ def _largest(davidson: Ranking, ranking: Ranking) -> Estimate:
     return Estimate(value, ranking.n, level=ranking.how.level, note="the largest of many; a check, not a finding")
 
 
-def _effects(data: Data) -> list[str]:
+def _effects(data: Data, *, length: bool) -> list[str]:
     found = [name.partition("@")[0] for name in data.plan.covariates]
-    found += ["length"] if data.plan.length else []
+    found += ["length"] if length else []
     return [*found, "being shown first"] if data.plan.swapped else found
 
 
@@ -123,13 +133,18 @@ def _bouts(data: Data, given: Paired, names: list[str], first: Codes, second: Co
     return found if given.softly is None else softened(found, given.softly[at])
 
 
-def _bouts_by_order(data: Data, given: Paired, names: list[str], first: Codes, second: Codes) -> Bouts | None:
-    """One game for each order of the same pairs, with covariates (who was shown first among them); None without any."""
+def _bouts_by_order(
+    data: Data, given: Paired, names: list[str], first: Codes, second: Codes, *, length: bool = True
+) -> Bouts | None:
+    """One game for each order of the same pairs, with covariates (who was shown first among them); None without any.
+
+    `length`: whether the length of responses is one, where it is known.
+    """
     extra = [data.numbers[f"covariate {i}"] for i in range(len(data.plan.covariates))]
-    if "length" in data.numbers:  # tanh, as in length-controlled AlpacaEval, so that extreme values do not dominate
-        length = data.numbers["length"]
-        spread = float(np.nanstd(length)) or 1.0
-        extra.append(np.tanh(length / spread))
+    if length and "length" in data.numbers:  # tanh, as in length-controlled AlpacaEval: extremes do not dominate
+        longer = data.numbers["length"]
+        spread = float(np.nanstd(longer)) or 1.0
+        extra.append(np.tanh(longer / spread))
     orders = [(given.choice, 1.0), (given.swapped, -1.0)] if given.swapped is not None else [(given.choice, 0.0)]
     if not extra and len(orders) < 2:
         return None
@@ -160,7 +175,9 @@ def _weights(data: Data, given: Paired, at: Codes) -> Floats:
     return np.where(given.strong[at], data.plan.strong, 1.0)
 
 
-def _board(data: Data, given: Paired, names: list[str], ranking: Ranking, controlled: Ranking | None) -> Table:
+def _board(
+    data: Data, given: Paired, names: list[str], ranking: Ranking, controlled: Ranking | None, effects: Sequence[str]
+) -> Table:
     touched = any(map(ranking.prior_told, range(len(names))))
     groups = _groups(ranking)
     strength = settled(np.nan_to_num(ranking.fit.strength, nan=-np.inf))
@@ -197,12 +214,13 @@ def _board(data: Data, given: Paired, names: list[str], ranking: Ranking, contro
         _GROUPS_TOLD if several else "",
         "a soft preference p counts as p of a win and 1 - p of a loss" if given.soft else "",
         _disagreement_told(given) if joint and not given.soft else ONE_ORDER if given.one_order else "",
+        _LENGTH_TOLD if "length" in data.numbers and "length" not in effects else "",
         f"no game with a verdict, so no strength and no rank: {', '.join(idle)}" if idle else "",
         _PRIOR_TOLD if touched else "",
         f"a strong verdict counts {data.plan.strong:g} times" if data.plan.strong != 1 else "",
         f"intervals: {ranking.how.draws} draws of {'pairs' if joint else 'games'}"
         + (", copies of strong verdicts drawn one by one" if data.plan.strong_as == "copies" else ""),
-        result=PlayerRanking(anchor, players),
+        result=PlayerRanking(anchor, players, () if controlled is None else tuple(effects)),
         one_order=given.one_order,
     )
 
@@ -214,6 +232,7 @@ def _groups(ranking: Ranking) -> Codes:
     return np.where(ranking.played > 0, order[ranking.leagues] + 1, 0).astype(np.int64)
 
 
+_LENGTH_TOLD = "length is not held equal: its effect cannot be told from the players' strengths"
 _GROUPS_TOLD = (
     "group: players who met, directly or through others; no game says how players of two groups compare, so "
     "strengths and ranks are those within the group"

@@ -19,6 +19,7 @@ _STEPS = 100
 _MOST_TIES = 25.0  # |log nu|; beyond, all games are ties or none is, and strengths grow with it without end
 _LONGEST = 5.0  # nats; far from the maximum, Newton's step may leave the range of floats
 _TOLERANCE = 1e-10
+_MOST_EFFECT = 25.0  # nats; beyond, a covariate and strengths grow together without end, whatever a few games say
 _OPEN = 1e-6  # share of its variance that a game must keep beside a covariate; below, the covariate decides it
 
 
@@ -325,7 +326,8 @@ def _settled(games: Games, theta: Floats) -> NDArray[np.bool_]:
     p = 1 / (1 + np.exp(-np.clip(theta[games.i] - theta[games.j] + z @ theta[players : players + k], -700, 700)))
     weight = n[:, None] * z**2
     left, all_of_it = (weight * (p * (1 - p))[:, None]).sum(0), weight.sum(0)
-    return np.asarray((left > _OPEN * all_of_it) | (all_of_it <= 0))
+    finite = np.abs(z).max(0, initial=0.0) * np.abs(theta[players : players + k]) <= _MOST_EFFECT
+    return np.asarray(((left > _OPEN * all_of_it) & finite) | (all_of_it <= 0))
 
 
 def _solved(hessian: Floats, gradient: Floats) -> Floats:

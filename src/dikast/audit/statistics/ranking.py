@@ -208,6 +208,20 @@ def _logit(chance: float) -> float:
     return math.log(chance / (1 - chance)) if 0 < chance < 1 else math.nan
 
 
+def covariates_known_apart(bouts: Bouts) -> bool:
+    """Whether games tell the effects of covariates from the strengths of the players: one whose responses are always
+    longer by the same cannot be told from a better one, and there is no strength with the length held equal.
+    """
+    n, players = len(bouts.first), len(bouts.names)
+    sides = np.zeros((n, players))
+    sides[np.arange(n), bouts.first] += 1
+    sides[np.arange(n), bouts.second] -= 1
+    extra = np.asarray(bouts.covariates, np.float64).reshape(n, -1)
+    rank = np.linalg.matrix_rank
+    whole = np.column_stack([sides, extra])
+    return bool(rank(whole.T @ whole) == rank(sides.T @ sides) + extra.shape[1])
+
+
 def rank_players(bouts: Bouts, how: Resampling, *, model: Model = "bradley-terry", anchor: str = "") -> Ranking:
     """Fit strengths (`fit_players`) and draw games (or units) anew for intervals, each draw fitted in the same way.
 

@@ -85,14 +85,15 @@ class PanelLine(TypedDict):
 
 
 class MetaLine(TypedDict):
-    """A line of `meta.jsonl`: an item's metadata, the systems that wrote its responses, and of a single response a
-    fingerprint of its prompt.
+    """A line of `meta.jsonl`: an item's metadata, the systems that wrote its responses, of a single response a
+    fingerprint of its prompt, and of several their lengths in characters.
     """
 
     item: str
     meta: NotRequired[dict[str, Any]]
     systems: NotRequired[tuple[str | float | bool | None, ...]]
     prompt: NotRequired[str]
+    lengths: NotRequired[tuple[int, ...]]
 
 
 class RubricLine(TypedDict):

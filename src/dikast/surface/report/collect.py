@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -9,7 +10,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import orjson
 
 from dikast.audit.audit import audit_file
@@ -17,12 +17,11 @@ from dikast.audit.estimate import Estimate
 from dikast.audit.panel_audit import panel_audit
 from dikast.audit.plan import AuditPlan
 from dikast.audit.rendering import Audit
-from dikast.audit.statistics.intervals import clusters_of
-from dikast.audit.statistics.length_bias import length_slope
 from dikast.audit.tables.record_rows import Rows
 from dikast.audit.tables.run_rows import (
     JOINT,
     LABELS,
+    LENGTH,
     ORDERS,
     RunRows,
     check_same_scale,
@@ -44,8 +43,9 @@ from dikast.core.scale import Scale
 from dikast.core.text import counted
 from dikast.core.verdict import DISAGREE
 from dikast.judging.notes import notes_of
+from dikast.surface.report.by_length import LengthGroup, Measured, by_length, slope_on_length
 from dikast.surface.report.contents import Contents, read_contents
-from dikast.surface.report.gaps import Scales
+from dikast.surface.report.gaps import Scales, slot_shift, worth_of
 from dikast.surface.report.queue import Entry, Queue
 from dikast.surface.report.report_options import Asked
 
@@ -69,6 +69,8 @@ class RunPage:
     missing: list[str] = field(default_factory=list)
     labels: dict[str, tuple[int, int]] = field(default_factory=dict)  # label (of pairs: joint) -> verdicts, gold
     length: Estimate | None = None  # slope of the error on length
+    by_length: tuple[LengthGroup, ...] = ()
+    shifts: dict[str, int] = field(default_factory=dict)  # of pairs: towards the first slot (-1 to 1) -> pairs
     goodness: bool = False  # rows lie on several scales, or gold on another than scores: figures are of goodness
     entries: list[Entry] = field(default_factory=list)
     queued: list[Item] = field(default_factory=list)  # the items of the queue, each once, in its order
@@ -169,8 +171,11 @@ def _kind(summary: Mapping[str, Any], lock: Mapping[str, Any]) -> str:
 
 def _planned(page: RunPage, plan: AuditPlan, rival: Path | None) -> AuditPlan:
     plan = dataclasses.replace(plan, file=page.folder)
-    if page.pairwise and not (plan.first or plan.second) and _has_systems(page.folder):
-        plan = dataclasses.replace(plan, first=SYSTEMS[0], second=SYSTEMS[1])
+    if page.pairwise and not (plan.first or plan.second):
+        kept = kept_metadata(page.folder).values()
+        if len({each for about in kept for each in about.get("systems", ()) if each}) > 1:  # then there are winners
+            length = plan.length or (LENGTH if any("lengths" in about for about in kept) else "")
+            plan = dataclasses.replace(plan, first=SYSTEMS[0], second=SYSTEMS[1], length=length)
     if not plan.gold and plan.gold_file is None and not has_gold(page.folder):
         page.missing.append("no gold: agreement, calibration and gaps are unknown; name it with --gold-file")
         return dataclasses.replace(plan, by=())
@@ -178,11 +183,6 @@ def _planned(page: RunPage, plan: AuditPlan, rival: Path | None) -> AuditPlan:
         column = "choice" if page.pairwise else plan.score or "score"
         plan = dataclasses.replace(plan, rival=f"{column}@{rival}")
     return plan
-
-
-def _has_systems(folder: Path) -> bool:
-    """Whether the pairs of a run are of more than one known system: then it has winners."""
-    return len({each for about in kept_metadata(folder).values() for each in about.get("systems", ()) if each}) > 1
 
 
 def _summary(folder: Path) -> Mapping[str, Any]:
@@ -217,7 +217,7 @@ def _read(page: RunPage, asked: Asked, counts: "_Counts | None") -> None:
         for row, _ in rows:
             counts.add(row)
     counts.tell(page)
-    wanted = counts.queue.items() | {item for item, *_ in counts.measured}
+    wanted = counts.queue.items() | {each.item for each in counts.measured}
     path, columns = asked.items or str(page.lock.get("items", "")), page.lock.get("columns") or {}
     if is_address(path) and not asked.items:  # an address that a file names is not asked
         found = Contents(note=f"the items were read from {path}: no texts are shown; name them with --items")
@@ -228,7 +228,9 @@ def _read(page: RunPage, asked: Asked, counts: "_Counts | None") -> None:
     page.entries = counts.queue.entries(page.folder, found, redact=asked.redact)
     shown = dict.fromkeys(entry.item for entry in page.entries)
     page.queued = [found.items[item] for item in shown if item in found.items]
-    page.length = _slope(counts.measured, found, asked.plan.resampling.level)
+    level = asked.plan.resampling.level
+    page.length = slope_on_length(counts.measured, found, level)
+    page.by_length = by_length(counts.measured, found, level)
 
 
 @dataclass(slots=True)
@@ -248,7 +250,8 @@ class _Counts:
     failed: int = 0
     joined: bool = False  # several samples have one verdict, whose label is what counts
     split: bool = False  # some pair was asked in both orders
-    measured: list[tuple[str, int, float, float]] = field(default_factory=list)
+    measured: list[Measured] = field(default_factory=list)
+    shifts: Counter[int] = field(default_factory=Counter)  # of pairs, in fifths
 
     @classmethod
     def of(cls, page: RunPage, asked: Asked, rows: RunRows) -> "_Counts":
@@ -279,9 +282,18 @@ class _Counts:
         self.differing += self.queue.offer(row, gold, apart)
         self.failed += row.get("status") != "ok"
         self._label(row, gold)
-        if len(self.measured) < MOST_LENGTHS and apart is not None:
-            values = apart if self.scales.goodness and not self.pairwise else (row["score"], gold)
-            self.measured.append((row["item"], row.get("response", 0), *values))
+        if (shift := slot_shift(row)) is not None:
+            self.shifts[round(5 * shift)] += 1
+        if len(self.measured) >= MOST_LENGTHS:
+            return
+        if self.pairwise:
+            self.measured.append(Measured(row["item"], (row["first"], row["second"]), worth_of(row.get("choice")),
+                                          worth_of(gold)))  # fmt: skip
+        elif apart is not None:
+            values = apart if self.scales.goodness else (row["score"], gold)
+            self.measured.append(Measured(row["item"], (row.get("response", 0),), *values))
+        elif isinstance(row.get("score"), int | float) and not self.scales.goodness:
+            self.measured.append(Measured(row["item"], (row.get("response", 0),), row["score"], math.nan))
 
     def _label(self, row: Mapping[str, Any], gold: Any) -> None:
         """Count the label of a verdict (of a pair, the joint one) and its gold."""
@@ -296,6 +308,7 @@ class _Counts:
         page.rows, page.differing, page.failed = self.rows, self.differing, self.failed
         page.goodness = self.scales.goodness and not page.pairwise
         page.one_order = page.pairwise and not self.split
+        page.shifts = {f"{k / 5:+g}" if k else "0": self.shifts[k] for k in range(-5, 6)} if self.shifts else {}
         outcomes = {*LABELS, DISAGREE} if self.split else set()  # those of both orders, also where none is there
         names = sorted(outcomes | set(self.said) | set(self.true), key=_in_order)
         page.labels = {name: (self.said[name], self.true[name]) for name in names} if len(names) <= MOST_LABELS else {}
@@ -323,16 +336,6 @@ def _gold(folder: Path, plan: AuditPlan) -> dict[str, dict[str, Any]]:
 
 def _gold_columns(plan: AuditPlan) -> list[str]:
     return [name.partition("@")[0] for name in plan.gold] or ["gold"]
-
-
-def _slope(measured: list[tuple[str, int, float, float]], found: Contents, level: float) -> Estimate | None:
-    kept = [(*each, found.length(each[0], each[1])) for each in measured]
-    kept = [each for each in kept if each[4]]
-    if not kept:
-        return None
-    _, item = np.unique([each[0] for each in kept], return_inverse=True)
-    score, gold, length = (np.array([each[i] for each in kept], np.float64) for i in (2, 3, 4))
-    return length_slope(score, gold, length, level, clusters_of(item.astype(np.int64)))
 
 
 def _rubrics(folder: Path) -> dict[str, Rubric]:

@@ -23,6 +23,7 @@ class Conclusion(NamedTuple):
     light: Light
     text: str
     why: str
+    few: bool = False  # there are too few rows with gold to say anything of the judge
 
 
 def conclusion(page: RunPage) -> Conclusion:
@@ -33,7 +34,7 @@ def conclusion(page: RunPage) -> Conclusion:
     systems = of_systems(page)
     if systems is None or judge.light == "red":
         return judge
-    if systems.light == "green" and judge.light == "grey":
+    if systems.light == "green" and (judge.light == "grey" or judge.few):
         return Conclusion("amber", systems.text + ", says the judge", judge.why)
     if systems.light == "green" and (lost := _lost(page)):
         return Conclusion("amber", systems.text, lost)
@@ -71,7 +72,8 @@ def of_judge(page: RunPage) -> Conclusion:
         return Conclusion("grey", "Not known whether the judge is right", found.note or "the agreement is undefined")
     figure = f"{what} {_figure(found)} on {rows}"
     if found.n < FEW or math.isnan(found.low):
-        return Conclusion("amber", f"Too few rows to conclude anything: {figure}", f"fewer than {FEW} rows with gold")
+        told = f"Too few rows to conclude anything: {figure}"
+        return Conclusion("amber", told, f"fewer than {FEW} rows with gold", few=True)
     beside = audit.result(Baselines)
     best = beside.best("all" if page.pairwise else name) if beside else None
     floor = best.statistics["all" if page.pairwise else name].value if best else 0.0

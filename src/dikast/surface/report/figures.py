@@ -35,8 +35,8 @@ class Ruler(NamedTuple):
     ceiling: float | None
 
 
-def histogram(labels: Mapping[str, tuple[int, int]]) -> Markup:
-    """Shares of labels: the judge's as bars, gold's as outlines next to them."""
+def histogram(labels: Mapping[str, tuple[int, int]], told: str = "How often each label was given") -> Markup:
+    """Shares of labels: the judge's as bars, and gold's next to them where there are any."""
     totals = [max(1, sum(each[i] for each in labels.values())) for i in (0, 1)]
     shares = {name: (count / totals[0], true / totals[1]) for name, (count, true) in labels.items()}
     most = max((max(pair) for pair in shares.values()), default=0) or 1.0
@@ -52,8 +52,9 @@ def histogram(labels: Mapping[str, tuple[int, int]]) -> Markup:
             title = f"gold {name}: {true:.1%} ({labels[name][1]:,})"
             parts.append(_rect(x + wide + step * 0.04, bottom - tall, wide, tall, "gold", title))
         parts.append(_text(i * step + step / 2, bottom + 16, name, "middle"))
-        parts.append(_text(x + wide / 2, bottom - 130 * said / most - 4, f"{said:.0%}", "middle", "small"))
-    return _svg(height, parts, "How often each label was given")
+        if said or step > 60:
+            parts.append(_text(x + wide / 2, bottom - 130 * said / most - 4, f"{said:.0%}", "middle", "small"))
+    return _svg(height, parts, told)
 
 
 def rulers(rows: Sequence[Ruler]) -> Markup:
@@ -82,9 +83,11 @@ def rulers(rows: Sequence[Ruler]) -> Markup:
     return _svg(int(y) + 12, parts, "The judge between baseline and ceiling")
 
 
-def forest(rows: Sequence[Row], overall: float, low: float, high: float) -> Markup:
-    """A value with its interval for each slice, and a line at the value over all."""
-    known = [each for row in rows for each in (row.low, row.high, row.value) if not math.isnan(each)]
+def forest(
+    rows: Sequence[Row], overall: float, low: float, high: float, *, beside: Sequence[Row] = (), told_as: str = "Slices"
+) -> Markup:
+    """A value with its interval for each slice, and a line at the value over all; `beside`: gold's, one for each."""
+    known = [each for row in [*rows, *beside] for each in (row.low, row.high, row.value) if not math.isnan(each)]
     start, end = min([low, *known]), max([high, *known])
     pad = (end - start or 1.0) * 0.05
     start, end, left, right = start - pad, end + pad, 210, WIDTH - 120
@@ -101,10 +104,16 @@ def forest(rows: Sequence[Row], overall: float, low: float, high: float) -> Mark
             parts.append(_line(x(row.low), y, x(row.high), y, "interval"))
         if not math.isnan(row.value):
             parts.append(_dot(x(row.value), y, "judge", f"{row.name}: {told(row.value, row.low, row.high)}"))
+        for gold in beside[i : i + 1]:
+            if not math.isnan(gold.low):
+                parts.append(_line(x(gold.low), y + 8, x(gold.high), y + 8, "interval goldline"))
+            if not math.isnan(gold.value):
+                title = f"{row.name}, gold: {told(gold.value, gold.low, gold.high)}"
+                parts.append(_rect(x(gold.value) - 4, y + 4, 8, 8, "gold", title))
         short = "undefined" if math.isnan(row.value) else f"{row.value:z.3f}"
         parts.append(_text(right + 10, y + 4, f"{short}  n {row.n:,}", "start", "small"))
     parts += [_text(x(each), bottom + 16, f"{each:z.2f}", "middle", "small") for each in (start + pad, end - pad)]
-    return _svg(bottom + 24, parts, "Slices")
+    return _svg(bottom + 24, parts, told_as)
 
 
 def curve(points: Sequence[tuple[float, float, float, float]], across: str, up: str, *, diagonal: bool) -> Markup:

@@ -67,6 +67,25 @@ def gap_of(row: Mapping[str, Any], gold: Any, apart: tuple[float, float] | None)
     return math.nan if apart is None else abs(apart[0] - apart[1])
 
 
+def worth_of(choice: Any) -> float:
+    """What the first response of a pair earns, 0 to 1 (a tie, and orders that disagree, half); NaN without a choice."""
+    return 0.5 if choice == DISAGREE else _WORTH.get(choice, math.nan) if isinstance(choice, str) else math.nan
+
+
+def slot_shift(row: Mapping[str, Any]) -> float | None:
+    """How far the verdict on a pair goes with the slot, -1 (all for the second) to 1 (all for the first); 0 where both
+    orders say the same. From probabilities where both orders have them, else from choices; None without both orders.
+    """
+    leads = []
+    for order, sign in (("shown", 1.0), ("swapped", -1.0)):
+        read, said = row.get(f"distribution_{order}"), row.get(order)
+        if said not in _WORTH:
+            return None
+        lead = read.get("a", 0.0) - read.get("b", 0.0) if read else 2 * _WORTH[said] - 1
+        leads.append(sign * lead)
+    return sum(leads) / 2
+
+
 def doubt_of(row: Mapping[str, Any]) -> float:
     """How unsure the judge was, 0 to 1: one less its likeliest label."""
     read = row.get("distribution")

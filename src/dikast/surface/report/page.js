@@ -25,6 +25,13 @@
     form.addEventListener("submit", (event) => event.preventDefault());
     filter();
   }
+  for (const entry of document.querySelectorAll(".entry")) {
+    const picture = entry.querySelector(".pictures img");
+    if (!picture) continue;
+    const small = document.createElement("img");
+    Object.assign(small, { src: picture.src, alt: "", loading: "lazy" });
+    entry.querySelector("summary .said").after(small);
+  }
   for (const table of document.querySelectorAll(".sortable")) {
     const heads = [...table.tHead.rows[0].cells];
     heads.forEach((head, column) => {

@@ -13,15 +13,15 @@ from markupsafe import Markup
 
 from dikast.audit.estimate import Estimate
 from dikast.audit.rendering import Cell, Table, shown
-from dikast.audit.results import Agreement, Curve, Meeting, Orders
+from dikast.audit.results import Agreement, Curve, Meeting, Orders, RaterPairs
 from dikast.audit.statistics.intervals import Resampling
 from dikast.core.text import one_line, printable
 from dikast.surface.report import figures, headline
 from dikast.surface.report.claim_places import stretches
 from dikast.surface.report.collect import RunPage
 from dikast.surface.report.conclusion import conclusion, of_judge
-from dikast.surface.report.standings import as_latex, as_markdown, standings
-from dikast.surface.report.subject import subject
+from dikast.surface.report.standings import as_latex, as_markdown, board_of_judges, standings
+from dikast.surface.report.subject import Subject, subject
 
 
 def page_text(value: object) -> object:
@@ -41,10 +41,11 @@ def render(pages: Sequence[RunPage], title: str, how: Resampling, *, redacted: b
         conclusion=conclusion,
         of_judge=of_judge,
         subject=lambda page: subject(page, redacted=redacted),
+        shared_subject=lambda pages: _shared_subject(pages, redacted=redacted),
         standings=standings,
         as_markdown=as_markdown,
         as_latex=as_latex,
-        percent=lambda found, board: _value(found, share=board.figure == "win rate"),
+        percent=lambda found, board: _value(found, share=board.figure in ("win rate", "accuracy")),
         bar=lambda found, board: figures.bar(found.value, found.low, found.high, (board.low, board.high), board.middle),
         ends=lambda found: "" if math.isnan(found.low) else f"{found.low:.0%}–{found.high:.0%}",
         finite=lambda number: f"{number:g}" if math.isfinite(number) else "",
@@ -52,9 +53,19 @@ def render(pages: Sequence[RunPage], title: str, how: Resampling, *, redacted: b
         heat=_heat,
         judges=_judges,
         position=_position,
+        shifts=lambda page: figures.histogram({name: (n, 0) for name, n in page.shifts.items()}, "Shift by pair"),
+        lengths=_lengths,
+        among=_among,
+        board_of_judges=board_of_judges,
         ruler_rows=lambda rows: [[row.name, *map(_number, row[1:])] for row in rows],
         label_rows=lambda page: [[name, f"{said:,}", f"{true:,}"] for name, (said, true) in page.labels.items()],
         forest_rows=lambda rows: [[row.name, figures.told(row.value, row.low, row.high), f"{row.n:,}"] for row in rows],
+        shift_rows=lambda page: [[name, f"{n:,}"] for name, n in page.shifts.items() if n],
+        length_rows=lambda page: [
+            [each.name, f"{each.judge:.3f}", f"{each.gold:.3f}" if each.gold is not None else "", f"{each.judge.n:,}"]
+            for each in page.by_length
+        ],
+        deep=lambda found: _deep(found.value),
         curve_rows=lambda curve: [[f"{each.x:.3f}", f"{each.y:.3f}", f"{each.y.n:,}"] for each in curve.points],
         ruled=headline.ruled,
         slices=headline.slices,
@@ -105,8 +116,20 @@ def side_by_side(pages: Sequence[RunPage]) -> list[list[str]]:
     rows = []
     for title in titles:
         found = [next((card for card in cards if card.title == title), None) for cards in each]
-        rows.append([title, *(" ".join([card.value, *card.notes[:1]]) if card else "" for card in found)])
+        rows.append([title, *(_in_a_cell(card) if card else "" for card in found)])
     return rows
+
+
+def _in_a_cell(card: headline.Card) -> str:
+    between = " " if card.notes[:1] and card.notes[0].startswith("[") else ": "
+    return between.join([card.value, *card.notes[:1]])
+
+
+def _shared_subject(pages: Sequence[RunPage], *, redacted: bool) -> Subject | None:
+    """What all runs are about, where they judged the same data by the same rubric; a panel's is that of its judges."""
+    found = [subject(page, redacted=redacted) for page in pages if page.lock]
+    alike = {(each.data, each.rows, tuple(rubric.hash for rubric in each.rubrics), each.prompt) for each in found}
+    return found[0] if len(alike) == 1 else None
 
 
 def _forest(page: RunPage, column: str, rows: Sequence[figures.Row]) -> Markup:
@@ -124,6 +147,32 @@ def _forest(page: RunPage, column: str, rows: Sequence[figures.Row]) -> Markup:
 class _Drawn(NamedTuple):
     figure: Markup
     rows: list[figures.Row]
+
+
+def _lengths(page: RunPage) -> Markup:
+    """Means of judge and gold by the length of what was judged."""
+    judge = [_row(each.name, each.judge) for each in page.by_length]
+    gold = [_row(each.name, each.gold) for each in page.by_length if each.gold is not None]
+    known = [each.value for each in judge]
+    beside = gold if len(gold) == len(judge) else []
+    return figures.forest(
+        judge, math.nan, min(known), max(known), beside=beside, told_as="Means by the length of responses"
+    )
+
+
+def _row(name: str, found: Estimate) -> figures.Row:
+    return figures.Row(name, found.value, found.low, found.high, found.n)
+
+
+def _among(page: RunPage) -> tuple[str, list[tuple[str, list[Estimate | None]]]] | None:
+    """A coefficient of agreement of each judge of a panel with each other; its name and the rows of a matrix."""
+    found = page.audit.result(RaterPairs, "judge pairs") if page.audit else None
+    if found is None or not found.pairs:
+        return None
+    kind = next(iter(found.pairs[0].statistics))
+    names = list(dict.fromkeys(name for each in found.pairs for name in (each.first, each.second)))
+    told = {(each.first, each.second): each.statistics[kind] for each in found.pairs}
+    return kind, [(one, [told.get((one, two)) or told.get((two, one)) for two in names]) for one in names]
 
 
 def _judges(pages: Sequence[RunPage]) -> Markup | None:
@@ -176,7 +225,13 @@ def _heat(cells: Sequence[Cell], at: int, each: Table) -> str:
     cell = cells[at]
     if each.columns[at] == "all" or not isinstance(cell, int) or not total or not cell:
         return ""
-    return f"background:color-mix(in srgb, var(--judge) {5 + 40 * cell / total:.0f}%, transparent)"
+    return _deep(cell / total)
+
+
+def _deep(value: float) -> str:
+    """A number from 0 to 1 as depth of colour."""
+    share = min(1.0, max(0.0, value)) if not math.isnan(value) else 0.0
+    return f"background:color-mix(in srgb, var(--judge) {5 + 40 * share:.0f}%, transparent)"
 
 
 def _curve(curve: Curve, *, diagonal: bool) -> Markup:

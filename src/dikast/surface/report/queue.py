@@ -13,6 +13,7 @@ from dikast.core.item import Item
 from dikast.core.part import text_of
 from dikast.core.rubric import Rubric
 from dikast.core.runs.current_verdicts import records_at
+from dikast.core.text import one_line
 from dikast.surface.report.contents import Contents, Thumb, Thumbs, clipped
 from dikast.surface.report.gaps import doubt_of, gap_of
 
@@ -66,6 +67,12 @@ class Entry:
         if len(self.said) > 1:
             return f"{self.joint or 'no verdict'} ({self.verdict})"
         return f"{self.verdict} (one order)" if self.said and self.said[0].shown else self.verdict
+
+    @property
+    def preview(self) -> str:
+        """What the row is about, in a line: the last turn of its instruction, and its first response."""
+        asked = self.instruction[-1][1] if self.instruction else ""
+        return " → ".join(one_line(each, 160) for each in (asked, *(each[1] for each in self.responses[:1])) if each)
 
     @property
     def claims(self) -> list[Mapping[str, str]]:

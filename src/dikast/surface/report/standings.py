@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dikast.audit.estimate import Estimate
-from dikast.audit.results import HeadToHead, Leaderboard, Meeting, PlayerRanking, Players
+from dikast.audit.results import Failures, HeadToHead, Leaderboard, Meeting, PlayerRanking, Players
 from dikast.core.text import markdown, one_line
 from dikast.surface.report.collect import RunPage
+from dikast.surface.report.headline import main_figure
 
 _MOST_IN_MATRIX = 20
 _TEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"} | {
@@ -43,6 +44,7 @@ class Standings(NamedTuple):
     middle: float
     note: str
     head_to_head: HeadToHead | None
+    of: str = "system"
 
     @property
     def matrix(self) -> tuple[tuple[str, tuple[Meeting | None, ...]], ...]:
@@ -79,7 +81,9 @@ def _of_scores(board: Leaderboard, met: HeadToHead | None) -> Standings:
 
 
 def _of_pairs(page: RunPage, ranking: PlayerRanking, players: Players, met: HeadToHead | None) -> Standings:
-    controlled = any(each.controlled is not None for each in ranking.players.values())
+    told = [each.controlled for each in ranking.players.values() if each.controlled is not None]
+    controlled = any(not math.isnan(each.value) for each in told)
+    held = " and ".join({"being shown first": "position"}.get(each, each) for each in ranking.covariates)
     outcomes = [name for name in next(iter(players.players.values())).outcomes if "strong" not in name]
     rows = []
     for name, each in ranking.players.items():
@@ -87,13 +91,40 @@ def _of_pairs(page: RunPage, ranking: PlayerRanking, players: Players, met: Head
         cells = [*([_share(each.controlled)] if controlled else []), _count(record.games)]
         counts = {what: record.outcomes.get(what, 0) + record.outcomes.get(f"strong {what}", 0) for what in outcomes}
         rows.append(Standing(_rank(each.rank), name, record.win_rates["half"], (*cells, *map(_count, counts.values()))))
-    columns = [*(["position and covariates equal"] if controlled else []), "games", *outcomes]
+    columns = [*([f"{held} controlled"] if controlled else []), "games", *outcomes]
     orders = "each pair in one order only" if page.one_order else "orders that disagree count as ties"
     note = (
         "Rank set: the interval of the rank in a Bradley-Terry model, for which games against all others count too; the"
         f" conclusion is of the first two's own pairs alone. Win rate: a tie is half a win; {orders}."
     )
+    if controlled:
+        note += f" Controlled: the chance to win against the average system if {held} were alike for both."
     return Standings("Leaderboard", "win rate", tuple(columns), tuple(rows), 0.0, 1.0, 0.5, note, met)
+
+
+def board_of_judges(pages: Sequence[RunPage]) -> Standings | None:
+    """Judges by their agreement with gold, best first; None where they have no such figure in common."""
+    named = [(page, main_figure(page)) for page in pages]
+    found = [(page, *main) for page, main in named if main is not None]
+    if len(found) < 2 or len(found) < len(pages) or len({name for _, name, _ in found}) > 1:
+        return None
+    found.sort(key=lambda each: math.inf if math.isnan(each[2].value) else -each[2].value)
+    rows = []
+    for page, _, main in found:
+        others = [each for other, _, each in found if other is not page]
+        better, worse = sum(each.low > main.high for each in others), sum(each.high < main.low for each in others)
+        rank = Estimate(better + 1, main.n, better + 1, len(found) - worse)
+        failures = page.audit.result(Failures) if page.audit else None
+        more = (_share(failures.failed if failures else None), _count(main.n), Cell(one_line(page.judge, 60)))
+        rows.append(Standing(_rank(rank), page.name, main, more))
+    ends = [end for row in rows for end in (row.main.low, row.main.high, row.main.value) if not math.isnan(end)]
+    name = "accuracy" if pages[0].pairwise else f"agreement ({found[0][1]})"
+    note = (
+        "Agreement with gold. Rank set: every place that the intervals leave open, where those that overlap tell"
+        " nothing apart; differences on the same items are told below."
+    )
+    return Standings("Judges", name, ("no verdict", "n", "judge"), tuple(rows), min(ends, default=0.0),
+                     max(ends, default=1.0), math.nan, note, None, "run")  # fmt: skip
 
 
 def as_markdown(found: Standings) -> str:
@@ -111,7 +142,7 @@ def as_latex(found: Standings) -> str:
 
 
 def _plain(found: Standings) -> tuple[list[str], list[list[str]]]:
-    head = ["rank", "system", found.figure, *found.columns]
+    head = ["rank", found.of, found.figure, *found.columns]
     rows = [
         [row.rank.text, one_line(row.name, 60), format(row.main, ".3f"), *(cell.text for cell in row.more)]
         for row in found.rows
@@ -135,8 +166,8 @@ def _rank(found: Estimate | None) -> Cell:
 def _share(found: Estimate | None) -> Cell:
     if found is None or math.isnan(found.value):
         return Cell("")
-    ends = "" if math.isnan(found.low) else f" [{found.low:.1%}, {found.high:.1%}]"
-    return Cell(f"{found.value:.1%}{ends}", found.value)
+    known = not (math.isnan(found.low) or math.isnan(found.high))
+    return Cell(f"{found.value:.1%}" + (f" [{found.low:.1%}, {found.high:.1%}]" if known else ""), found.value)
 
 
 def _count(number: int) -> Cell:
