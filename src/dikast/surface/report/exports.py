@@ -36,6 +36,11 @@ def to_json(pages: Sequence[RunPage], gates: Sequence[Gate]) -> dict[str, Any]:
                 "labels_of": headline.labels_told(page),
                 "labels": {name: {"judge": said, "gold": true} for name, (said, true) in page.labels.items()},
                 "length_slope": page.length.to_dict() if page.length is not None else None,
+                "by_length": [
+                    {"length": each.name, "judge": each.judge.to_dict(), "gold": each.gold and each.gold.to_dict()}
+                    for each in page.by_length
+                ],
+                "slot_shifts": dict(page.shifts),
                 "preferences": page.summary.get("preferences"),
                 "usage": page.summary.get("usage"),
                 "audit": page.audit.to_dict() if page.audit is not None else None,
