@@ -89,14 +89,21 @@ def test_an_order_is_what_rank_says(here: Here) -> None:
     assert (told["order"], told["rewards"]) == (list(own.order), list(own.rewards))
     assert told["left_out"] == {"3": "empty"}
     assert [each["order"] for each in here.post("/v1/rank", {"items": [several]}).json()["results"]] == [told["order"]]
-    for body, said in (
-        ({"schedule": "made up"}, "knockout"),
-        ({"responses": ["A."]}, "2 or more"),
-        ({"schedule": 3}, "3"),
+    hard = here.post("/v1/rank", {**several, "values": "verdict"}).json()
+    assert (hard["values"], hard["rewards"]) != (told["values"], told["rewards"])
+    for body, said, field in (
+        ({"schedule": "made up"}, "knockout", "schedule"),
+        ({"schedule": "knock-out"}, "did you mean 'knockout'", "schedule"),
+        ({"schedule": ["full"]}, "full", "schedule"),
+        ({"values": "logits"}, "did you mean 'logit'", "values"),
+        ({"responses": ["A."]}, "2 or more", "responses"),
+        ({"responses": ["A.", "A.", ""]}, "1 different responses", "responses"),
+        ({"schedule": "ends"}, "needs 5", "responses"),
     ):
         refused = here.post("/v1/rank", {**several, **body})
         assert refused.status_code == 422
         assert said in refused.json()["error"]["message"]
+        assert refused.json()["error"]["field"] == field
 
 
 def test_rubrics_by_name_by_object_and_not_at_all() -> None:

@@ -14,6 +14,7 @@ from dikast.engines.base import Completion, Request
 from dikast.judging.joining import join_orders, join_samples
 from dikast.judging.judge import Judge
 from dikast.judging.task import Shape, Task
+from dikast.ranking.comparisons import Values
 from dikast.ranking.item_ranking import Ranking
 from dikast.ranking.rank_item import rank_rounds
 from dikast.rewards.dynamic_batching import Gathering
@@ -102,10 +103,10 @@ class Desk:
             for item, (_, verdicts) in zip(items, found, strict=True)
         ]
 
-    async def ranking(self, item: Item, schedule: str) -> Ranking:
+    async def ranking(self, item: Item, schedule: str, values: Values | None = None) -> Ranking:
         """The order of an item's responses; the questions of its rounds are treated as all others."""
         self.rubric_of(item)
-        rounds = rank_rounds(self.judge, item, schedule)
+        rounds = rank_rounds(self.judge, item, schedule, values)
         try:
             asked = next(rounds)
             while True:

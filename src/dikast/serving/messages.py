@@ -50,7 +50,7 @@ class Allowed:
                 return self.rubrics[given]
             if given in builtin_rubrics():
                 return load_rubric(given)
-            known = [*self.rubrics, *builtin_rubrics()]
+            known = list(dict.fromkeys((*self.rubrics, *builtin_rubrics())))
             near = near_miss(given, known)
             hint = f"; did you mean {near!r}?" if near else f": there are {', '.join(known)}"
             raise Refused(404, f"there is no rubric {given!r} here{hint}", field)

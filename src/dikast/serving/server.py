@@ -19,7 +19,12 @@ import orjson
 from aiohttp import web
 
 from dikast.core.errors import DataError, DikastError, UserError
+from dikast.core.text import hint
 from dikast.engines.wrapper import found_in
+from dikast.ranking.comparisons import VALUES
+from dikast.ranking.rank_file import check_values
+from dikast.ranking.rank_options import RankOptions
+from dikast.ranking.schedules import SCHEDULES
 from dikast.rewards.reward import MissingVerdict, Scored
 from dikast.rewards.trainers import Missing, number_of, reply_of
 from dikast.serving import contracts
@@ -199,15 +204,20 @@ class Server:
         return {"results": found} if several else found[0]
 
     async def rank(self, body: Mapping[str, Any]) -> Any:
-        """`POST /v1/rank`: the order of an item's responses; `schedule` says which pairs are compared."""
-        schedule = body.get("schedule", "full")
-        if not isinstance(schedule, str):
-            raise Refused(422, f"expected the name of a schedule, got {schedule!r:.40}", "schedule")
-        items, several = items_of({k: v for k, v in body.items() if k != "schedule"}, self.allowed, 2)
+        """`POST /v1/rank`: the order of an item's responses by a `schedule` of pairs, and `values` of a comparison."""
+        schedule, values = _named(body, "schedule", SCHEDULES), _named(body, "values", VALUES)
         try:
-            found = [await self.desk.ranking(each, schedule) for each in items]
+            check_values(self.desk.judge, RankOptions(values=values or "auto"))
         except UserError as error:
-            raise Refused(422, str(error)) from None
+            raise Refused(422, str(error), "values") from None
+        spelt = {k: v for k, v in body.items() if k not in ("schedule", "values")}
+        items, several = items_of(spelt, self.allowed, 2)
+        found = []
+        for i, each in enumerate(items):
+            try:
+                found.append(await self.desk.ranking(each, schedule or "full", values))
+            except UserError as error:
+                raise Refused(422, str(error), f"items[{i}].responses" if several else "responses") from None
         told = [{**asdict(each), "left_out": {str(k): v for k, v in each.left_out.items()}} for each in found]
         return {"results": told} if several else told[0]
 
@@ -299,6 +309,14 @@ class Server:
                 f"{name}{{{labels}}} {value:g}" if labels else f"{name} {value:g}" for labels, value in values.items()
             ]
         return web.Response(text="\n".join(lines) + "\n", headers={"Content-Type": "text/plain; version=0.0.4"})
+
+
+def _named(body: Mapping[str, Any], field: str, known: Mapping[str, object]) -> Any:
+    """One of the known names, or None where the field is absent."""
+    value = body.get(field)
+    if value is not None and not (isinstance(value, str) and value in known):
+        raise Refused(422, f"{value!r:.40} is not known here; {hint(str(value), known)}", field)
+    return value
 
 
 def _texts(body: Mapping[str, Any], field: str) -> list[str]:
