@@ -10,7 +10,7 @@ import logging
 import math
 import signal
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -311,7 +311,7 @@ class Server:
         return web.Response(text="\n".join(lines) + "\n", headers={"Content-Type": "text/plain; version=0.0.4"})
 
 
-def _named(body: Mapping[str, Any], field: str, known: Mapping[str, object]) -> Any:
+def _named(body: Mapping[str, Any], field: str, known: Collection[str]) -> Any:
     """One of the known names, or None where the field is absent."""
     value = body.get(field)
     if value is not None and not (isinstance(value, str) and value in known):
