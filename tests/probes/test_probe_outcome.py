@@ -223,7 +223,7 @@ def test_the_card_says_how_far_answers_follow_gold() -> None:
     assert "items rise by 0.50" in made.to_markdown()
     found, told = asked([(id, gold, 3.0) for id, gold, _ in rows])
     made = Card("judge", 60, 0, (), gain(plan := ProbePlan([PROBES["lenience"]], 0, found), told))
-    assert "less than 0.15, so that nothing is told sound" in made.to_markdown()
+    assert "less than 0.15, so no probe is reported sound" in made.to_markdown()
     assert plan.probes
     assert not made.sound  # nothing was judged
     assert "unknown: too few" in Card("judge", 60, 0, ()).to_markdown()

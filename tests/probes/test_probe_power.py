@@ -34,7 +34,7 @@ def test_a_judge_that_follows_no_gold_is_not_told_sound(bench: Bench, engine: Mo
     made = bench.card(engine)
     assert made.gain.low < 0.15
     assert not [each.probe for each in made.results if each.result == "sound"]
-    assert "nothing is told sound" in made.to_markdown()
+    assert "no probe is reported sound" in made.to_markdown()
 
 
 def test_the_quick_way_gives_what_a_judge_gives(bench: Bench) -> None:

@@ -104,7 +104,7 @@ def checked(options: AlignOptions) -> Given:
         "held_out": file_sha256(options.held_out),
     }
     given = Given(options, prompts, held, judge, second, policy, settings, allowed, own, len(both), identity)
-    given.training(policy, options.out.absolute())  # mistakes in the settings are told now
+    given.training(policy, options.out.absolute())  # mistakes in the settings are reported now
     return given
 
 

@@ -42,7 +42,7 @@ class Distribution:
 
     @property
     def mode(self) -> str:
-        """The likeliest label; of equals (to 12 digits, for sums are rounded) the first in the scale's order."""
+        """The likeliest label; of equally likely ones (to 12 digits, since sums are rounded) the first on the scale."""
         return likeliest(self.probabilities)[0]
 
     @property

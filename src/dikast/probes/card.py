@@ -116,7 +116,7 @@ class Card:
         """
         if math.isnan(self.gain.value):
             return "How far answers follow gold is unknown: too few unchanged items have gold"
-        weak = f": it may be less than {FLOOR:g}, so that nothing is told sound" if self.gain.low < FLOOR else ""
+        weak = f": it may be less than {FLOOR:g}, so no probe is reported sound" if self.gain.low < FLOOR else ""
         return (
             f"Where gold rises by a level, answers to unchanged items rise by {self.gain:.2f} (n {self.gain.n:,}){weak}"
         )

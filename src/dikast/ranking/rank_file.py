@@ -92,7 +92,7 @@ class _FileRanking:
 
     def ranked(self) -> dict[str, Any]:
         """Enter the items, play all rounds, write the rankings and the summary."""
-        for item in self.run.items(lambda error: None):  # mistakes are told by the plan
+        for item in self.run.items(lambda error: None):  # mistakes are reported by the plan
             self._enter(item)
         self._round({})  # checks everything, and starts the plan
         auto = self.how.schedule == "auto"

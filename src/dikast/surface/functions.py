@@ -182,7 +182,7 @@ def _written(data: Any, folder: Path, columns: Mapping[str, str], needed: int = 
     """Rows in memory as a file of items in the folder; UserError with all mistakes (at most 20), or where no row has
     as many responses as are `needed`.
 
-    What was recognised is told, as a warning of the logger `dikast`.
+    Recognised columns are reported as a warning of the logger `dikast`.
     """
     arrangement = Arrangement(ids_of(folder))
     mistakes = Mistakes(Located({}, ""))

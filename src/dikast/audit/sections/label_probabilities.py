@@ -58,7 +58,7 @@ class Distributions:
 
     @property
     def mode(self) -> Floats:
-        """The likeliest label's value (n,), the lowest of equals; NaN without a distribution."""
+        """The likeliest label's value (n,), the lowest of equally likely ones; NaN without a distribution."""
         values = np.asarray(self.scale.values)[np.nan_to_num(settled(self.probabilities, 1)).argmax(1)]
         return np.where(self.known, values, np.nan)
 

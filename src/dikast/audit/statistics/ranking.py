@@ -195,7 +195,7 @@ class Ranking:
         return self.fit.touched is not None and bool(self.fit.touched[player])
 
     def _by_prior(self, player: int) -> bool:
-        """Whether only a prior makes the strength finite, or that of the anchor which it is told against."""
+        """Whether only a prior makes the strength finite, or that of the anchor that it is relative to."""
         return self._touched(player) or (self.anchor is not None and self._touched(self.anchor))
 
     def _told(self, value: float, drawn: Floats, *, n: int | None = None) -> Estimate:

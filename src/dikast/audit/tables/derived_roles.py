@@ -1,4 +1,4 @@
-"""Derived columns in the roles of an audit: as numbers, as words, or as they are; what is undefined is told."""
+"""Derived columns in the roles of an audit: as numbers, as words, or as they are; undefined rows are reported."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

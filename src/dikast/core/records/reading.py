@@ -297,7 +297,7 @@ def _table(path: str, form: Form) -> Iterator[Record | DataError]:
 
 
 def _states_delimiter(row: list[str], form: Form) -> bool:
-    """Whether the first line is `sep=;`, by which Excel is told the delimiter."""
+    """Whether the first line is `sep=;`, which tells Excel the delimiter."""
     return form.delimiter.join(row).casefold() == f"sep={form.delimiter}"
 
 

@@ -18,7 +18,7 @@ Form = Literal["plain", "continue"]
 READ_TOKENS = 8  # after a marker that Dikast wrote: room for markdown, a space and a label of several tokens
 
 GO_ON = "Your reply stops there. Write only the words that come next."
-"""What a model is told after a begun reply where a reply cannot end the conversation."""
+"""The instruction after a prefilled reply, for models whose conversation cannot end with a reply."""
 
 _CONTINUE = {"add_generation_prompt": False, "continue_final_message": True}
 OPTIONAL: Mapping[str, tuple[str, ...]] = {

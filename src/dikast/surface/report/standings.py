@@ -24,7 +24,7 @@ class Cell(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """A row: the rank set, the name, the main figure, and what else is told."""
+    """A row: the rank set, the name, the main figure, and further figures."""
 
     rank: Cell
     name: str
@@ -120,8 +120,8 @@ def board_of_judges(pages: Sequence[RunPage]) -> Standings | None:
     ends = [end for row in rows for end in (row.main.low, row.main.high, row.main.value) if not math.isnan(end)]
     name = "accuracy" if pages[0].pairwise else f"agreement ({found[0][1]})"
     note = (
-        "Agreement with gold. Rank set: every place that the intervals leave open, where those that overlap tell"
-        " nothing apart; differences on the same items are told below."
+        "Agreement with gold. Rank set: every place that the intervals leave open (intervals that overlap decide"
+        " nothing); differences on the same items are below."
     )
     return Standings("Judges", name, ("no verdict", "n", "judge"), tuple(rows), min(ends, default=0.0),
                      max(ends, default=1.0), math.nan, note, None, "run")  # fmt: skip

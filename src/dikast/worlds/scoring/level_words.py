@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 
 class _Lost(NamedTuple):
-    """How the points of a level are told: none, one, and more of them."""
+    """The wording of a level's lost points: none, one, and more of them."""
 
     none: str
     one: str
