@@ -78,7 +78,8 @@ def _show_one(summary: dict[str, Any]) -> None:
     echo(f"no verdict  {_rate(summary['failure_rate'])} {_counts(summary['status'], skip='ok')}")
     for reason, count in summary["failures"].items():
         echo(f"            {count:,} x {reason}" if count == 1 else f"            {count:,} x such as {reason}")
-    echo(f"forced      {_rate(summary['forced_share'])} of the verdicts had their marker added by Dikast")
+    if summary["forced_share"]["n"]:
+        echo(f"forced      {_rate(summary['forced_share'])} of the verdicts had their marker added by Dikast")
     if (conflicts := summary.get("conflict_share")) and conflicts["value"]:
         echo(f"conflicts   {_rate(conflicts)} of the verdicts are contradicted by another in the same reply")
     for criterion, found in list(summary["criteria"].items())[:_MOST_CRITERIA]:

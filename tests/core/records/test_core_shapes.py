@@ -53,6 +53,11 @@ def test_one_response(asked: str, said: str) -> None:
     assert texts(one(**{asked: "q", said: "a"})) == ("user: q", ["a"])
 
 
+def test_responses_of_a_pair_are_told() -> None:
+    told = recognise(["question", "response_a", "response_b", "winner"], {}).told()
+    assert (told["response_a"], told["response_b"]) == ("responses[0]", "responses[1]")
+
+
 def test_names_with_two_meanings() -> None:
     item = one(question="q", answer="right", output="said")
     assert (texts(item), item.reference and text_of(item.reference)) == (("user: q", ["said"]), "right")

@@ -112,7 +112,7 @@ def test_pairs_of_two_models_are_ranked_by_their_columns(tmp_path: Path) -> None
             "'output' and 'completion' could both be the response; the columns are question, output, completion: name "
             "the one that is with --map response=output",
         ),
-        ("compare", "question,answer,x", "no column is recognised as two responses"),
+        ("compare", "question,answer,x", "'answer' holds one response of each item: `dikast grade` scores those"),
         ("grade", "a,b,c", "no column is recognised as the response; the columns are a, b, c"),
     ],
 )

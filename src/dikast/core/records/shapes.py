@@ -75,8 +75,7 @@ class Recognised(NamedTuple):
     def told(self) -> dict[str, str]:
         """The field of each column that was guessed."""
         found = {column: field for field, column in self.moves if field != column}
-        if self.responses and not self.responses[0].startswith("response_"):
-            found |= {column: f"responses[{i}]" for i, column in enumerate(self.responses)}
+        found |= {column: f"responses[{i}]" for i, column in enumerate(self.responses)}
         if self.messages:
             found[self.messages] = "instruction and response"
         if self.gold:
