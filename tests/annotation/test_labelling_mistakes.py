@@ -219,6 +219,27 @@ def test_the_store_takes_back_the_last_label_only(tmp_path: Path) -> None:
 
 def test_the_stop_rule() -> None:
     # ±.06 from 30 labels: ±.03 takes 30 (.06/.03)^2 = 120 labels, 90 more
-    assert stop_rule(Estimate(0.5, 30, 0.44, 0.56), 0.03) == "90 more labels bring the interval from ±0.060 to ±0.03"
-    assert stop_rule(Estimate(0.5, 30, 0.48, 0.52), 0.03).startswith("enough")
-    assert stop_rule(Estimate(0.5, 1), 0.03).startswith("too few labels")
+    found = Estimate(0.5, 30, 0.44, 0.56)
+    assert stop_rule(found, 0.03, 90) == "labels on 90 more questions bring the interval from ±0.060 to ±0.03"
+    assert stop_rule(found, 0.03, 89) == (
+        "±0.03 would take labels on 90 more questions, and 89 are left: the interval is ±0.060"
+    )
+    assert stop_rule(Estimate(0.5, 30, 0.48, 0.52), 0.03, 9).startswith("enough")
+    assert stop_rule(Estimate(0.5, 1), 0.03, 9).startswith("too few labels")
+
+
+@pytest.mark.parametrize(
+    ("row", "pairs", "known"),
+    [
+        ({"response": "y", "gold": {"score": 4.0, "label": "4", "claims": []}}, False, "4"),  # as worlds write it
+        ({"response": "y", "gold": {"helpfulness": 2}}, False, "2"),
+        ({"response": "y", "gold": 4.5}, False, ""),  # the mean of two raters is no label
+        ({"responses": ["y", "z"], "gold": {"preference": "b", "raters": ["b", "b"]}}, True, "b"),  # labelled.jsonl
+        ({"responses": ["y", "z"], "gold": [5, 2]}, True, "a"),
+        ({"responses": ["y", "z"], "gold": {"scores": [1, 1]}}, True, "tie"),
+    ],
+)
+def test_gold_in_any_form_is_a_known_label(row: dict[str, Any], pairs: bool, known: str, tmp_path: Path) -> None:
+    path = runs.write_jsonl(tmp_path / "i.jsonl", [{"id": "i", "instruction": "x", **row}])
+    found = read_questions(str(path), {}, load_rubric("helpfulness"), "pairwise" if pairs else "absolute")
+    assert [each.known for each in found] == [known]

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import DataError, UserError
-from dikast.core.gold import lies_on
+from dikast.core.gold import gold_of_pair, gold_of_response, lies_on
 from dikast.core.item import Item
 from dikast.core.media import load_image, sample_video
 from dikast.core.part import text_of
@@ -148,21 +148,11 @@ def _places(item: Item, kind: Kind) -> Sequence[tuple[int, ...]]:
 
 
 def _known(item: Item, rubric: Rubric, responses: tuple[int, ...]) -> str:
-    gold = item.gold
-    if isinstance(gold, dict):
-        gold = gold.get(rubric.name)
-    if isinstance(gold, list):
-        values = [gold[i] if i < len(gold) else None for i in responses]
-        if len(responses) == 1:
-            gold = values[0]
-        else:
-            first, second = (each if isinstance(each, int | float) else None for each in values)
-            if first is None or second is None:
-                return ""
-            better = -1 if rubric.scale.lower_is_better else 1
-            return "tie" if first == second else "a" if better * (first - second) > 0 else "b"
+    """The known label of a question, from gold in any of its forms; "" where gold gives none of the labels."""
     if len(responses) == 2:
-        return gold if gold in CHOICES else ""
+        better = gold_of_pair(item.gold, rubric.name, responses, rubric.scale)
+        return better if better in CHOICES else ""
+    gold = gold_of_response(item.gold, rubric.name, responses[0])
     if isinstance(gold, str):
         return rubric.scale.match(gold) or ""
     usable = isinstance(gold, int | float) and not isinstance(gold, bool) and lies_on(gold, rubric.scale)

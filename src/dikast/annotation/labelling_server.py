@@ -125,8 +125,12 @@ class LabelServer:
             raise web.HTTPNotFound
         labels = self.store.labels()
         found = await asyncio.to_thread(progress, self.questions, labels, self.judged)
-        rule = stop_rule(found["mean (0 to 1)"], self.aim)
-        figures = [(name, f"{each:.3f} (n = {each.n:,})") for name, each in found.items()]
+        done = {each.question for each in labels if each.kind == "item" and each.value != SKIPPED}
+        rule = stop_rule(found["mean (0 to 1)"], self.aim, len(self.questions) - len(done))
+        figures = [
+            (name, f"{each:.3f} (n = {each.n:,})" if each.n else f"not known yet{f': {each.note}' * bool(each.note)}")
+            for name, each in found.items()
+        ]
         return html(render_owner(self.store.counts(), figures, rule, self.name))
 
     def _who(self, request: web.Request) -> int:

@@ -89,11 +89,16 @@ def _mean(
     return mean_of_labels(gold, 0.95, clusters_of(np.array([code[key] for key in known], np.int64)) if known else None)
 
 
-def stop_rule(found: Estimate, aim: float) -> str:
-    """How many more labelled questions would narrow the interval to +/- aim, at the present variance."""
+def stop_rule(found: Estimate, aim: float, left: int) -> str:
+    """How many more labelled questions would narrow the interval to +/- aim, at the present variance; `left` are those
+    without a label.
+    """
     if math.isnan(found.low) or not found.half_width > 0:
         return f"too few labels to estimate how many narrow the interval to ±{aim:g}"
     due = labels_for_width(found.half_width, found.n, aim) - found.n
     if due <= 0:
         return f"enough: the interval is ±{found.half_width:.3f}, and ±{aim:g} was asked for"
-    return f"{counted(int(due), 'more label')} bring the interval from ±{found.half_width:.3f} to ±{aim:g}"
+    if due > left:
+        told = f"±{aim:g} would take labels on {counted(int(due), 'more question')}, and {left:,} are left"
+        return f"{told}: the interval is ±{found.half_width:.3f}"
+    return f"labels on {counted(int(due), 'more question')} bring the interval from ±{found.half_width:.3f} to ±{aim:g}"
