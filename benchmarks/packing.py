@@ -86,7 +86,7 @@ class Row:
 
 
 HEADER = (
-    "data", "layout", "tokens", "computed", "padding", "CPU", "tokens a CPU second", "faster", "bar",
+    "data", "layout", "tokens", "computed", "padding", "CPU", "tokens a CPU second", "faster", "goal",
     "difference of gradients",
 )  # fmt: skip
 

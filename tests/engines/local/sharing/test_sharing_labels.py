@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import tiny_models
 from dikast.core.errors import UserError
 from dikast.core.message import Message, Span
 from dikast.core.part import Image, Video
-from dikast.engines.base import Completion, Readout, Request
+from dikast.engines.base import Completion, Readout, Request, Sampling
 from dikast.engines.local.engine import LocalEngine
 from dikast.engines.local.execution import Together
 from dikast.engines.local.sharing.tree_attention import attend
@@ -114,8 +115,9 @@ def test_clips_are_read_as_one_by_one(family: str, pair: Any) -> None:
     same(shared, alone, requests)
 
 
+@pytest.mark.parametrize("more", [{}, {"readout": None, "sampling": Sampling(max_tokens=2)}])
 @pytest.mark.parametrize("family", ["llava", "llava_onevision"])
-def test_the_vision_tower_sees_each_picture_of_a_group_once(family: str, pair: Any) -> None:
+def test_the_vision_tower_sees_each_picture_of_a_group_once(family: str, more: dict[str, Any], pair: Any) -> None:
     shared, _ = pair(family)
     runs = 0
 
@@ -127,7 +129,8 @@ def test_the_vision_tower_sees_each_picture_of_a_group_once(family: str, pair: A
     before = dict(shared.work)
     handle = tower.register_forward_hook(counted)
     try:
-        done = list(shared.stream([*tournament(noise(1)), *(asked(f"o{n}", noise(2), f"{TASK}{n}") for n in range(4))]))
+        requests = [*tournament(noise(1)), *(asked(f"o{n}", noise(2), f"{TASK}{n}") for n in range(4))]
+        done = list(shared.stream([replace(request, **more) for request in requests]))
     finally:
         handle.remove()
     assert all(each.error is None for each in done)
@@ -151,6 +154,15 @@ def test_random_groups_are_read_as_one_by_one(most: int, texts: list[tuple[str, 
         same(shared, alone, [asked(str(n), begin + end) for n, (begin, end) in enumerate(texts)])
     finally:
         execution.trees._most = 1024
+
+
+@pytest.mark.slow
+def test_a_thousand_requests_of_several_tasks_are_read_as_one_by_one(pair: Any) -> None:
+    drawn = np.random.default_rng(0).integers(0, 6, (1000, 4))
+    words = ("", "good ", "bad ", "it cites a source ", "é", TASK[:60])
+    texts = [f"{TASK[: 30 * row[0]]}{''.join(words[k] for k in row[1:])}" for row in drawn]
+    shared, alone = pair("llama")
+    same(shared, alone, [asked(f"{n}", text) for n, text in enumerate(texts)])
 
 
 def test_memory_bounds_what_is_held(tiny: Tiny, pair: Any) -> None:
