@@ -5,8 +5,7 @@ turns in one process, in CPU seconds, and the ratios are of medians. `logits pai
 transformers for each pair; `generate` writes 64 tokens for each; `share=no` is the engine in padded batches. The first
 two are timed on a few pairs (`--pairs`) and count for all by their tokens. The bound is the ratio of the tokens of all
 pairs to those of the smallest tree. With `--replies`, where the prefix is at most 600 and K is 5: replies of 64 tokens,
-of one round robin and of three that are asked together, and what a label behind each reply adds to the time of writing
-it.
+of one round robin and of three that are asked together.
 
     python -m benchmarks.prefix --prefix 600,3000 --k 5,8 --replies --write
 """
@@ -57,7 +56,6 @@ class Row:
     bytes: int  # of keys and values held at once, scoring labels
     replies: float | None  # of 64 tokens, sharing
     together: float | None  # the same of one of three round robins that are asked together
-    read: float | None  # replies with a label behind each
     generated: float | None  # of 64 tokens, pair by pair by transformers
     difference: float  # the largest of a log-probability from that of the pair alone
 
@@ -68,21 +66,20 @@ class Row:
         def times(one: float | None, other: float | None) -> str:
             return "" if one is None or other is None else f"{one / other:.2f}x"
 
-        reading = "" if self.read is None or self.replies is None else f"{self.read / self.replies - 1:+.0%}"
         bound = self.asked / self.least
         return [
             f"{self.prefix:,}", str(self.k), f"{self.asked:,}", f"{self.computed:,}", f"{self.bytes / 1e6:.1f} MB",
             f"{bound:.2f}x", f"{self.shared:.2f} s", times(self.alone, self.shared),
             f"{self.alone / self.shared / bound:.0%}", times(self.padded, self.shared),
             times(self.generated, self.shared), times(self.generated, self.replies),
-            times(self.generated, self.together), reading, f"{self.difference:.0e}",
+            times(self.generated, self.together), f"{self.difference:.0e}",
         ]  # fmt: skip
 
 
 HEADER = (
     "prefix", "K", "tokens asked", "computed", "keys and values", "bound", "CPU", "than logits pair by pair",
     "of the bound", "than `share=no`", f"than writing {TOKENS} tokens pair by pair", "replies than pair by pair",
-    f"of {TOGETHER} together", "a label behind it", "largest difference",
+    f"of {TOGETHER} together", "largest difference",
 )  # fmt: skip
 
 
@@ -176,11 +173,6 @@ class Run:
         ]  # fmt: skip
         return self._streamed(several) / TOGETHER
 
-    def read(self) -> float:
-        """Replies with a label behind each."""
-        asked = requests(self.prefix, self.k, reply=True)
-        return self._streamed([replace(each, readout=Readout(LABELS, " Score: ")) for each in asked])
-
     def generated(self) -> float:
         """Replies pair by pair, by transformers alone."""
         config = GenerationConfig(  # type: ignore[no-untyped-call]
@@ -229,7 +221,7 @@ def measure(engine: LocalEngine, prefix: int, k: int, rounds: int, *, replies: b
     if prefix <= 600 and k <= 5:
         timed.append(run.padded)
     if replies and prefix <= 600:
-        timed += [run.replies, run.together, run.read, run.generated]
+        timed += [run.replies, run.together, run.generated]
     times: dict[str, list[float]] = {}
     for _ in range(rounds):
         for each in timed:
@@ -237,7 +229,7 @@ def measure(engine: LocalEngine, prefix: int, k: int, rounds: int, *, replies: b
     medians: dict[str, Any] = {name: median(values) for name, values in times.items()}
     least = Tree([np.array(row.ids) for row in run.rows], least=1).tokens
     asked = sum(len(row.ids) for row in run.rows)
-    optional = {name: medians.get(name) for name in ("padded", "replies", "together", "read", "generated")}
+    optional = {name: medians.get(name) for name in ("padded", "replies", "together", "generated")}
     return Row(
         prefix, k, asked, computed, least, medians["shared"], medians["alone"], bytes=held, difference=difference,
         **optional,

@@ -2,7 +2,8 @@
 
 `scout`: tournaments of five responses to a picture through `compare`, with feedback, against `share=no` by turns; the
 verdicts must be equal. `pictures`: labels of a round robin about one picture, against a forward pass for each pair, by
-random models of the LLaVA-1.5 and LLaVA-OneVision classes. `planning`: requests of mixed
+random models of the LLaVA-1.5 and LLaVA-OneVision classes. `labels`: feedback of
+scout with the label read behind it, against feedback that goes on to write it. `planning`: requests of mixed
 items through `stream`: what finding and cutting the trees takes of the CPU time, and how much the memory grows.
 `noise`: log-probabilities in bfloat16 against those in float32, shared and each pair alone. CPU seconds, ratios in one
 process.
@@ -14,10 +15,12 @@ import resource
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -115,6 +118,35 @@ def _pair_by_pair(engine: LocalEngine, asked: Sequence[Request]) -> None:
         last_logits([TokenRow(prompt, prompt.ids)], engine._loaded, 1)
 
 
+def labels(rounds: int) -> list[Figure]:
+    """CPU of comparisons whose label is read behind the feedback over those that go on to write it."""
+    judge = Judge("scout")
+    engine: Any = judge.engine
+    read, stream = list[Request](), engine.stream
+
+    def noted(given: Iterable[Request]) -> Iterator[Completion]:
+        read.extend(given)
+        return stream(read)  # type: ignore[no-any-return]
+
+    with_label, without, computed = list[float](), list[float](), list[int]()
+    with tempfile.TemporaryDirectory() as folder:
+        items = tournaments(folder, 2)
+        with patch.object(engine, "stream", noted):
+            list(judge.compare_many(items))
+        alone = [replace(each, readout=None) for each in read]
+        for _ in range(rounds):
+            for asked, spent_on in ((read, with_label), (alone, without)):
+                before = engine.work["tokens_computed"]
+                spent_on.append(spent(functools.partial(_stream, engine, asked)))
+                computed.append(engine.work["tokens_computed"] - before)
+    told = f"{computed[0] - computed[1]} more tokens in {len(read)} replies"
+    return [
+        Figure(
+            "a label read behind a reply, added to writing it", median(with_label) / median(without) - 1, "", 0.05, told
+        )
+    ]
+
+
 def mixed(n: int) -> Iterator[Request]:
     """Requests of items of 1 to 8 questions that share 10 to 40 tokens, each with 5 to 25 of its own."""
     rng = np.random.default_rng(22)
@@ -181,9 +213,9 @@ def noise(model: str) -> list[Figure]:
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure and print; the exit code is 1 where a goal is missed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.sharing", description=__doc__)
-    parser.add_argument("--parts", nargs="+", default=["scout", "pictures", "planning", "noise"])
+    parser.add_argument("--parts", nargs="+", default=["scout", "pictures", "labels", "planning", "noise"])
     parser.add_argument("--tournaments", type=int, default=50)
-    parser.add_argument("--rounds", type=int, default=5, help="of pictures")
+    parser.add_argument("--rounds", type=int, default=5, help="of pictures and labels")
     parser.add_argument("--requests", type=int, default=10_000)
     given = parser.parse_args(argv)
     torch.set_num_threads(1)
@@ -195,6 +227,8 @@ def main(argv: Sequence[str] | None = None) -> None:
                 lines += scout(given.tournaments)
             elif part == "pictures":
                 lines += pictures(given.rounds)
+            elif part == "labels":
+                lines += labels(given.rounds)
             else:
                 lines += planning(given.requests, model) if part == "planning" else noise(model)
             print(lines[-1], flush=True)
