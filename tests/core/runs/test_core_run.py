@@ -1,15 +1,17 @@
 """A run folder as an object."""
 
+import tracemalloc
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
 from dikast.core.errors import DataError, UserError
-from dikast.core.runs.current_verdicts import current_verdicts
+from dikast.core.runs.current_verdicts import current_records, current_verdicts
 from dikast.core.runs.run import Run
 from dikast.core.runs.run_files import PREFERENCES
 from dikast.engines.base import Completion, Request, Sampling
+from dikast.engines.budget import Budget
 from dikast.engines.spec import open_engine
 from dikast.engines.wrapper import Wrapper
 from dikast.judging.judge import Judge
@@ -51,6 +53,18 @@ def test_verdicts_come_in_the_order_of_the_items(tmp_path: Path) -> None:
     two = pairs(4)
     compare_file(Judge(engine, "helpfulness"), write_jsonl(tmp_path / "pairs.jsonl", two), tmp_path / "two")
     assert [each.item for each in Run(tmp_path / "two").preferences] == [each["id"] for each in two]
+
+
+def test_records_of_failed_questions_are_not_held_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    items = write_jsonl(tmp_path / "items.jsonl", rows(600))
+    monkeypatch.setattr("dikast.core.runs.current_verdicts._BLOCK", 32)
+    grade_file(Judge(Budget(open_engine("mock:constant"), calls=10), "helpfulness"), items, tmp_path / "run")
+    tracemalloc.start()
+    try:
+        assert sum(record["status"] == "engine_error" for record in current_records(tmp_path / "run")) == 590
+        assert tracemalloc.get_traced_memory()[1] < 1.4e6  # 1.08e6; 1.84e6 with the records of all failures
+    finally:
+        tracemalloc.stop()
 
 
 def test_preferences_come_back_with_their_orders(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ class RunReader:
         check(self.folder, KEYS)
         keys = load_keys(self.folder)
         seen = _Seen(keys)
-        failed: dict[str, tuple[dict[str, Any], int]] = {}
+        failed: dict[str, int] = {}  # the line of each; their records, which may be all, are read again at the end
         records = all_records(self.folder)
         while block := list(itertools.islice(records, _BLOCK)):
             for (record, line), place in zip(block, seen.places([r["key"] for r, _ in block]), strict=True):
@@ -55,12 +55,13 @@ class RunReader:
                     self.repeated += 1
                 elif record["status"] == _RETRY:
                     self.repeated += key in failed
-                    failed[key] = (record, line)
+                    failed[key] = line
                 else:
                     self.repeated += failed.pop(key, None) is not None
                     seen.mark(place)
                     yield record, line
-        yield from failed.values()
+        if failed:
+            yield from records_at(self.folder, set(failed.values()))
 
 
 class _Seen:
