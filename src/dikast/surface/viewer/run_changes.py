@@ -62,11 +62,11 @@ def totals(index: RunIndex, one: Listed, other: Listed) -> Totals:
 
 
 def crossed(index: RunIndex, one: Listed, other: Listed) -> list[tuple[str, str, int]]:
-    """How often each verdict of the first run became which in the second, most often first; at most 60."""
+    """How often each verdict of the first run became which in the second, most often first; at most 400."""
     return [
         (a, b, n)
         for a, b, n in index.select(
-            f"select a.said, b.said, count(*) from {_BOTH} group by 1, 2 order by 3 desc, 1, 2 limit 60",
+            f"select a.said, b.said, count(*) from {_BOTH} group by 1, 2 order by 3 desc, 1, 2 limit 400",
             (other.id, one.id),
         )
     ]
