@@ -112,6 +112,8 @@ def test_what_no_page_sends_changes_nothing(tmp_path: Path) -> None:
             assert await status(f"{one}/label", task=mine, value="", reason="x" * 501) == 400
             other = {"Origin": "http://elsewhere.example"}
             assert await status(f"{one}/label", other, task=mine, value="1") == 403
+            for kind in ("multipart/form-data", "application/x-www-form-urlencoded; charset=utf-16"):
+                assert await status(f"{one}/label", {"Content-Type": kind}, task=mine, value="1") == 400
             assert await status(one[:-1] + ("a" if one[-1] != "a" else "b")) == 404
             assert await status(owner.replace("/o/", "/r/")) == 404  # the owner's word opens no rater's page
             assert await status(one.replace("/r/", "/o/")) == 404

@@ -197,6 +197,8 @@ def test_a_panel_has_a_scorecard_for_each_judge(tmp_path: Path) -> None:
 def test_a_bench_is_drafted_from_its_rows_and_checked(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text(json.dumps({"prompt": "?", "chosen": "x", "rejected": "y"}) + "\n")
     path = tmp_path / "fresh.yaml"
+    assert isinstance(run("new", path, "--hub", "https://u:p@h/x", "--file", "rows.jsonl").exception, UserError)
+    assert not path.exists()
     made = run("new", path, "--hub", "org/fresh", "--file", "rows.jsonl", "--data", tmp_path)
     assert made.exit_code == 0, (made.output, made.exception)
     text = path.read_text()

@@ -104,6 +104,12 @@ def test_a_single_mistake_is_told_alone() -> None:
     assert str(caught.value) == "c.yaml:2: field 'count': expected a whole number of at least 1, got 0"
 
 
+@pytest.mark.parametrize("number", ["9" * 400, "-" + "9" * 20, "0x" + "f" * 17])
+def test_a_number_that_no_file_of_ours_can_hold_is_told_with_its_line(number: str) -> None:
+    with pytest.raises(DataError, match=r"a\.yaml:2: not valid YAML: a number of more than 64 bits"):
+        parse_located(f"a: 1\nb: {number}\n", "a.yaml")
+
+
 def test_bounds() -> None:
     assert Option().holds(math.nan)  # nothing is asked of it
     assert not Option(least=0).holds(math.nan)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dikast.core.secrets import HIDDEN, Scrubber, looks_secret, names_a_secret, whole, without_secrets
+from dikast.core.secrets import HIDDEN, Scrubber, looks_secret, names_a_secret, whole, without_keys, without_secrets
 
 KEYS = st.text(st.sampled_from("abcXYZ019/+=-_.\"'\\&%<> é€😀"), min_size=8, max_size=48).filter(
     lambda key: key.strip() == key
@@ -177,6 +177,21 @@ def test_names_of_what_is_none(name: str) -> None:
 )
 def test_what_may_be_repeated(text: str, told: str) -> None:
     assert without_secrets(text) == told
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("https://u:hunter22@h/x: not there", "https://[hidden]@h/x: not there"),
+        ("https:/u:hunter22@h/x: a path has lost a slash", "https:/[hidden]@h/x: a path has lost a slash"),
+        ("hf://datasets/ORG/NAME@main has no such file", "hf://datasets/ORG/NAME@main has no such file"),
+        ("http://a:8080/v1,http://b:1/v1#m@x", "http://a:8080/v1,http://b:1/v1#m@x"),
+        ("--out sk-proj-aB3dE5gH7jK9mN1pQ3rS5t is taken", "--out [hidden] is taken"),
+        ("export JUDGE_KEY=... and key_env=JUDGE_KEY", "export JUDGE_KEY=... and key_env=JUDGE_KEY"),
+    ],
+)
+def test_what_any_message_is_without(text: str, told: str) -> None:
+    assert without_keys(text) == told
 
 
 def test_forms_of_keys() -> None:

@@ -389,6 +389,8 @@ def test_a_page_of_another_site_may_not_ask_a_server_without_a_token() -> None:
         told = here.post("/v1/score", item(1), headers=page)
         assert (told.status_code, engine.sizes) == (403, [])
         assert "--token-env" in told.text
+        for host, status in (("elsewhere.example", 403), ("localhost:1", 200), ("[::1]:1", 200)):  # DNS rebinding
+            assert here.get("/v1/models", headers={"Host": host}).status_code == status
     with serving(Judge(Random(), "helpfulness"), token="s3cret") as here:
         right = {**page, "Authorization": "Bearer s3cret"}
         assert here.post("/v1/score", item(1), headers=right).status_code == 200

@@ -5,11 +5,14 @@ then several in a record by values drawn at random, lines by other JSON and byte
 """
 
 import json
+import os
 import random
 import re
 import shutil
+import signal
 import traceback
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +24,8 @@ from typer.testing import CliRunner
 
 from dikast.core.errors import DikastError
 from dikast.surface.cli import app
+from dikast.surface.viewer.run_index import RunIndex
+from dikast.surface.viewer.viewer_pages import ViewerPages
 from runs import pairs, rows, write_jsonl
 
 WRONG: tuple[Any, ...] = (
@@ -326,3 +331,53 @@ def test_whatever_a_record_holds_every_verb_ends_and_says_where_and_what_to_do(
             assert CURE.search(" ".join(said.split())), case
 
     holds()
+
+
+@contextmanager
+def waiting(seconds: int) -> Iterator[None]:
+    """Fail where what is inside takes longer: whoever opens a pipe that nobody writes to waits for ever."""
+
+    def late(*_: object) -> None:
+        raise AssertionError(f"still waiting after {seconds} seconds")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+SPECIAL = ("verdicts.jsonl", "judge.lock.json", "summary.json", "rubrics.jsonl", "gold.jsonl", "keys.txt",
+           "checksums.json", "item_notes.jsonl", "totals.jsonl", "preferences.jsonl")  # fmt: skip
+READERS = ("audit", "export", "report", "doctor", "repair", "replay", "prefs", "merge-runs", "resume", "view")
+
+
+@pytest.mark.soak(len(SPECIAL) * len(READERS))
+def test_a_pipe_or_a_device_in_a_run_folder_is_told_and_not_read(folders: Path, tmp_path: Path, tries: int) -> None:
+    shutil.copytree(folders / "later", tmp_path / "later")
+    pairs = [(name, verb) for name in SPECIAL for verb in READERS]
+    random.Random(1).shuffle(pairs)
+    always = [("verdicts.jsonl", "audit"), ("judge.lock.json", "view"), ("checksums.json", "doctor")]
+    for number, (name, verb) in enumerate((always + pairs)[: max(tries, len(always) + 3)]):
+        run = tmp_path / "copies" / "graded"
+        shutil.copytree(folders / "graded", run)
+        (run / name).unlink(missing_ok=True)
+        (tmp_path / "out").mkdir()
+        if number % 2:
+            (run / name).symlink_to("/dev/zero")
+        else:
+            os.mkfifo(run / name)
+        with waiting(20):
+            if verb == "view":
+                index = RunIndex(run.parent)
+                assert "damaged" in ViewerPages(index).runs({})
+                assert "a pipe or a device" in index.runs()[0].why, name
+            else:
+                code, said, fault = ended(line_of(verb, "rows.csv", run, folders, tmp_path / "out"))
+                assert not fault, (name, verb, fault)
+                assert code in (1, 2), (name, verb, code, said)
+                assert name in said.replace("\n", ""), (name, verb, said)
+        shutil.rmtree(run.parent)
+        shutil.rmtree(tmp_path / "out")

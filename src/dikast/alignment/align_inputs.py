@@ -6,8 +6,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from dikast.alignment.align_options import AlignOptions
 from dikast.alignment.round_pairs import one_criterion
 from dikast.core.canonical import fingerprint
@@ -17,7 +15,7 @@ from dikast.core.item import Item
 from dikast.core.media import check_image
 from dikast.core.part import Image, Text, Video
 from dikast.core.records import read_items
-from dikast.core.text import Located
+from dikast.core.text import Located, read_located
 from dikast.engines.local.source import file_sha256, locate
 from dikast.judging.judge import Judge
 from dikast.judging.run_options import allowed_failures
@@ -167,10 +165,7 @@ def _sees(source: "ModelSource", options: AlignOptions, items: list[Item]) -> No
 def _settings(path: Path | None) -> dict[str, Any]:
     if path is None:
         return {}
-    try:
-        found = yaml.safe_load(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise UserError(f"--training {path}: cannot be read: {error}") from None
+    found = read_located(path).value
     if not isinstance(found, dict):
         raise UserError(f"--training {path}: a mapping of settings, such as 'learning_rate: 1.0e-6'")
     for name in _OWN:

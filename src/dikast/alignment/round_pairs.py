@@ -16,6 +16,7 @@ from dikast.core.rubric import Sheet
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run import Run
 from dikast.core.runs.run_files import RANKINGS, write_checked
+from dikast.core.text import in_shell
 from dikast.core.verdict import Status
 from dikast.judging.judge import Judge
 from dikast.judging.judge_file import grade_file
@@ -114,7 +115,8 @@ def check_failures(told: Mapping[str, int], allowed: Callable[[int], float], fol
     if told["missing"] > allowed(told["verdicts"]):
         raise TooManyMissing(
             f"{folder}: {told['missing']:,} of {told['verdicts']:,} verdicts are missing, more than --max-failures"
-            f" allows: see why with `dikast audit {folder}`; what was answered is kept, and the same command goes on"
+            f" allows: see why with `dikast audit {in_shell(folder)}`; what was answered is kept, and the same"
+            " command goes on"
         )
 
 

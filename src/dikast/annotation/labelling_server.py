@@ -14,7 +14,7 @@ from dikast.annotation.label_store import SKIPPED, Due, LabelStore, hashed
 from dikast.annotation.labelling_page import clips_of, contents, policy, render_done, render_owner, render_question
 from dikast.annotation.labelling_questions import MARKS, ToLabel
 from dikast.annotation.marks import boxes_from, spans_from
-from dikast.annotation.own_pages import guard, html, serve_pages
+from dikast.annotation.own_pages import form_of, guard, html, serve_pages
 from dikast.annotation.precision import progress, stop_rule
 from dikast.core.media import load_image, resolved
 from dikast.core.part import Image, images_of, text_of
@@ -71,7 +71,7 @@ class LabelServer:
         return f"For practice: the answer to the last question was {told}."
 
     async def _label(self, request: web.Request) -> web.StreamResponse:
-        rater, given = self._who(request), await request.post()
+        rater, given = self._who(request), await form_of(request)
         task = self._task(rater, given.get("task"))
         question = self.questions[task.question]
         value, reason = given.get("value"), given.get("reason", "")
@@ -88,7 +88,7 @@ class LabelServer:
         raise web.HTTPSeeOther(_base(request) + after)
 
     async def _undo(self, request: web.Request) -> web.StreamResponse:
-        rater, given = self._who(request), await request.post()
+        rater, given = self._who(request), await form_of(request)
         self.store.undo(rater, self._task(rater, given.get("task")).id)
         raise web.HTTPSeeOther(_base(request))
 

@@ -5,15 +5,16 @@ import signal
 import ssl
 from collections.abc import Callable, Collection
 from contextlib import suppress
+from typing import Any
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
+from multidict import MultiDictProxy
 
 from dikast.core.errors import UserError
-from dikast.serving.delivery import delivered
+from dikast.serving.delivery import delivered, host_name
 
 BODY_SECONDS, IDLE_SECONDS = 30, 75  # seconds for a form to arrive; for a connection without a complete request header
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def guard(policy: str, hosts: Collection[str] = ()) -> Middleware:
@@ -32,7 +33,7 @@ def guard(policy: str, hosts: Collection[str] = ()) -> Middleware:
         async def answer(request: web.Request) -> web.StreamResponse:
             origin = request.headers.get("Origin")
             try:
-                if hosts and _name(request.host) not in hosts:
+                if hosts and host_name(request) not in hosts:
                     raise web.HTTPForbidden(text="this name is not that of the server")
                 if request.method == "POST" and origin is not None and origin.partition("://")[2] != request.host:
                     raise web.HTTPForbidden(text="a form of another site")
@@ -50,14 +51,22 @@ def guard(policy: str, hosts: Collection[str] = ()) -> Middleware:
     return guarded
 
 
-def _name(host: str) -> str:
-    """The name in a `Host` header, without its port."""
-    return host.rpartition("]")[0].lstrip("[") if host.startswith("[") else host.partition(":")[0]
-
-
 def html(text: str) -> web.Response:
     """A page that must not be cached."""
     return web.Response(text=text, content_type="text/html", headers={"Cache-Control": "no-store"})
+
+
+async def form_of(request: web.Request) -> "MultiDictProxy[Any]":
+    """The fields of a form. HTTPBadRequest for a body that is no form of a page: another encoding, half a character."""
+    if (request.charset or "utf-8").lower() not in ("utf-8", "utf8"):
+        raise web.HTTPBadRequest(text="send the form in UTF-8")
+    try:
+        given = await request.post()
+        for value in given.values():
+            str(value).encode()
+    except (ValueError, LookupError) as error:
+        raise web.HTTPBadRequest(text="this is not a form") from error
+    return given
 
 
 async def serve_pages(

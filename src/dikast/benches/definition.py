@@ -67,6 +67,7 @@ RENDERED_PAIR = "rendered pair"  # two rendered prompts of single responses, the
 READERS = (*SCHEMAS, RENDERED_PAIR)
 _MOST_LINES = 40
 _NAME = re.compile(r"[A-Za-z0-9][\w.\-]{0,79}", re.ASCII)
+_REPOSITORY = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _DIGITS = 64  # of a SHA-256
 
 
@@ -243,10 +244,17 @@ def _of_fields(bench: Bench) -> Iterator[Mistake]:
         yield ("name the columns of the rows under 'fields', or a reader",)
 
 
+def is_repository(name: str) -> bool:
+    """Whether a name has the form ORG/NAME, or NAME."""
+    return _REPOSITORY.fullmatch(name) is not None
+
+
 def _of_source(bench: Bench) -> Iterator[Mistake]:
     source = bench.source
     if bool(source.hub) == bool(source.github):
         yield "a source is either 'hub' (ORG/NAME) or 'github' (ORG/NAME)", "source"
+    elif not is_repository(source.hub or source.github):
+        yield "the name of a repository is ORG/NAME, without an address around it", "source"
     if not source.files:
         yield "name at least one file, with its SHA-256 or '' where it is not known", "source", "files"
     if source.github and not source.revision:

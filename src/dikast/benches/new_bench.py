@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dikast.benches.bench_rows import read_rows
-from dikast.benches.definition import Bench, check_bench
+from dikast.benches.definition import Bench, check_bench, is_repository
 from dikast.core.errors import UserError
 from dikast.core.records.reading import read_records
 from dikast.core.records.shapes import recognise
@@ -37,6 +37,8 @@ def draft(name: str, *, hub: str, github: str, revision: str, files: Sequence[st
     """The description of a new bench as YAML; columns are recognised in the first file where `data` has it."""
     if bool(hub) == bool(github):
         raise UserError("give the source: --hub ORG/NAME, or --github ORG/NAME")
+    if not is_repository(hub or github):
+        raise UserError("--hub and --github take ORG/NAME, without an address around it")
     if not files:
         raise UserError("give the files of the rows: --file PATH")
     columns, gold, digests = dict[str, str](), "", dict.fromkeys(files, "")

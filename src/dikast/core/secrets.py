@@ -51,6 +51,7 @@ _FORMS = re.compile(
     r"|eyJ[\w-]{8,}\.[\w-]{8,}\.?[\w-]*)"
 )
 _USER = re.compile(r"(://|(?<=http:)/|(?<=https:)/)[^\s\"'<>#]*@(?=[^\s@])")
+_LOGIN = re.compile(r"(://|(?<=[a-z0-9]:)/)[^\s/:@\"'<>]*:[^\s/@\"'<>]+@", re.I)  # a path has one slash of `://` left
 _QUERY = re.compile(r"([?&;])([^=&;#\s\"'<>]{1,100})=([^&;#\s\"'<>,]+)")
 _SECRET = re.compile(
     r"key|token|secret|sig|password|passwd|pwd|auth|credential|jwt|bearer|session|cookie|code|sas", re.I
@@ -98,6 +99,11 @@ def without_secrets(text: str) -> str:
     text = _QUERY.sub(lambda m: m[0] if harmless(m[2]) else f"{m[1]}{m[2]}=[hidden]", text)
     text = _TYPED.sub(lambda m: f"{m[1]}{m[2]}[hidden]" if names_a_secret(m[1]) else m[0], text)
     return _FORMS.sub("[hidden]", text)
+
+
+def without_keys(text: str) -> str:
+    """`text` without logins in addresses and what has the form of a key: for any message."""
+    return _FORMS.sub("[hidden]", _LOGIN.sub(r"\1[hidden]@", text))
 
 
 def whole(text: str) -> str:

@@ -3,6 +3,7 @@
 import difflib
 import itertools
 import re
+import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -108,6 +109,11 @@ def read_located(path: str | Path) -> Located:
     return parse_located(text, str(path))
 
 
+def in_shell(path: object) -> str:
+    """A path as it stands in a command that somebody copies into a shell: quoted where its name needs that."""
+    return shlex.quote(str(path))
+
+
 def parse_located(text: str, path: str) -> Located:
     """As `read_located`, from text; `path` is only for messages."""
     if path.endswith(".json"):
@@ -162,6 +168,8 @@ def _scalar(node: yaml.Node) -> Any:
         value = constructor.construct_object(node, deep=True)
     finally:
         constructor.dispose()
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        raise yaml.MarkedYAMLError(problem="a number of more than 64 bits", problem_mark=node.start_mark)
     if isinstance(value, str) and not value.isascii():  # JSON spells characters beyond U+FFFF as two escapes
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return value

@@ -16,7 +16,7 @@ from dikast.core.errors import DataError, UserError
 from dikast.core.rubric import Rubric
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run_files import GOLD
-from dikast.core.text import Located
+from dikast.core.text import Located, in_shell
 from dikast.lab.effects import ArmRun, effect, figure_of
 from dikast.lab.experiment import Effect, Experiment, read_experiment
 from dikast.lab.running import AGAIN, PLAN, read_plan
@@ -70,7 +70,7 @@ def findings(out: str | Path, how: Resampling | None = None) -> list[Finding]:
     """The finding of every experiment in a folder that `run_experiments` made, by name; UserError for another."""
     plans = sorted(Path(out).glob(f"*/{PLAN}"))
     if not plans:
-        raise UserError(f"{out}: holds no experiment: run `dikast lab run NAME --out {out}` first")
+        raise UserError(f"{out}: holds no experiment: run `dikast lab run NAME --out {in_shell(out)}` first")
     drawn = how or Resampling()
     return [finding(Path(out), read_plan(plan), drawn) for plan in plans]
 

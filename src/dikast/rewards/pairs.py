@@ -17,7 +17,7 @@ from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item, item_to
 from dikast.core.part import Content, text_of
 from dikast.core.records import Arrangement, scan_items
-from dikast.core.records.sources import is_address
+from dikast.core.records.sources import is_address, is_data
 from dikast.core.runs.lock_file import damaged_lock, ids_of, read_lock
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run import Run
@@ -131,7 +131,7 @@ def _prompts(run: Run, named: str) -> tuple[list[_Prompt], dict[str, _Prompt]]:
     told = str(lock.get("items", ""))
     kept = run.folder / Path(told).name
     known = () if not told or is_address(told) else (told, str(kept))
-    path = named or next((each for each in known if Path(each).exists()), "")
+    path = named or next((each for each in known if is_data(each)), "")
     if not path or not Path(path).exists():
         raise UserError(f"{run.folder}: the items are no longer at {path or told or '-'}: name them with --items FILE")
     by_print: dict[str, _Prompt] = {}

@@ -8,6 +8,7 @@ from aiohttp import web
 
 Asked = TypeVar("Asked", bound=web.BaseRequest)
 TAKE_SECONDS = 60.0
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 async def delivered(
@@ -37,3 +38,9 @@ async def delivered(
     if isinstance(response, web.HTTPException):
         raise response
     return response
+
+
+def host_name(request: web.BaseRequest) -> str:
+    """The name that a request was sent to, without its port; a browser says here which site it believes to ask."""
+    host = request.headers.get("Host", LOOPBACK[0])
+    return host.rpartition("]")[0].lstrip("[") if host.startswith("[") else host.partition(":")[0]

@@ -28,13 +28,12 @@ from dikast.ranking.schedules import SCHEDULES
 from dikast.rewards.reward import MissingVerdict, Scored
 from dikast.rewards.trainers import Missing, number_of, reply_of
 from dikast.serving import contracts
-from dikast.serving.delivery import TAKE_SECONDS, delivered
+from dikast.serving.delivery import LOOPBACK, TAKE_SECONDS, delivered, host_name
 from dikast.serving.front_desk import Desk
 from dikast.serving.messages import Allowed, Refused, items_of, parsed
 
 _log = logging.getLogger(__name__)
 _JSON = {"Content-Type": "application/json"}
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 Handler = Callable[[Mapping[str, Any]], Awaitable[Any]]
 
 
@@ -52,7 +51,7 @@ class Door:
     stop_seconds: float = 30.0
 
     def __post_init__(self) -> None:
-        if self.host not in _LOOPBACK and not self.token:
+        if self.host not in LOOPBACK and not self.token:
             raise UserError(
                 f"--host {self.host} can be reached from other machines: name the variable that holds the token which"
                 " clients must send with --token-env NAME, or listen on 127.0.0.1"
@@ -170,7 +169,8 @@ class Server:
         return answer
 
     def _check_token(self, request: web.BaseRequest) -> None:
-        if not self.door.token and "Origin" in request.headers:  # a page of another site, in a browser on this machine
+        if not self.door.token and ("Origin" in request.headers or host_name(request) not in LOOPBACK):
+            # a page of another site, in a browser on this machine; under another name it is DNS rebinding
             raise Refused(403, "pages in a browser may not ask a server without a token: start it with --token-env")
         if self.door.token:
             given = request.headers.get("Authorization", "").removeprefix("Bearer ").strip()

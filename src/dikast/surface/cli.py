@@ -12,6 +12,7 @@ import sys
 import typer
 
 from dikast.core.errors import DikastError, TooManyMissing, UserError, is_machine_error, machine_error
+from dikast.core.secrets import without_keys
 from dikast.core.text import near_miss
 from dikast.surface.commands import (
     align_command,
@@ -148,7 +149,7 @@ def main() -> None:
     except (KeyboardInterrupt, typer.Abort):
         code = interrupted()
     except DikastError as error:
-        echo(f"dikast: {error}", err=True)
+        echo(f"dikast: {without_keys(str(error))}", err=True)
         code = 2 if isinstance(error, UserError) else 3 if isinstance(error, TooManyMissing) else 1
     except BrokenPipeError:  # the reader of our output closed the pipe, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -156,7 +157,7 @@ def main() -> None:
     except OSError as error:
         if not is_machine_error(error):
             raise
-        echo(f"dikast: {machine_error(error)}", err=True)
+        echo(f"dikast: {without_keys(str(machine_error(error)))}", err=True)
         code = 1
     except Exception as error:
         if not hasattr(error, "format_message"):  # a bug in Dikast, not a mistake of the user

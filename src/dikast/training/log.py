@@ -6,6 +6,7 @@ from typing import Any
 from dikast.core.errors import DataError
 from dikast.core.runs.lines import open_record, seal_record, with_line_break
 from dikast.core.runs.run_files import write_whole
+from dikast.core.text import in_shell
 
 
 class Log:
@@ -47,6 +48,6 @@ def parsed(raw: bytes, path: Path, number: int) -> dict[str, Any]:
         if type(value.get("step")) is not int:
             raise ValueError("not a line of a training log")
     except ValueError as error:
-        cure = f"remove this line, or `dikast doctor {path.parent} --repair`; the curves go without it"
+        cure = f"remove this line, or `dikast doctor {in_shell(path.parent)} --repair`; the curves go without it"
         raise DataError(f"cannot be read ({error}): {cure}", path=str(path), line=number) from None
     return value

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from dikast.core.errors import UserError
 from dikast.core.records import read_records, write_file
+from dikast.core.text import in_shell
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Canvas
@@ -38,7 +39,9 @@ def peek(world: str | Path, out: str | Path, *, n: int = 24) -> list[Path]:
     folder = Path(world)
     shards = sorted(folder.glob("items-*"))
     if not shards:
-        raise UserError(f"{folder}: there are no items-*.jsonl here; make some with `dikast world make --out {folder}`")
+        raise UserError(
+            f"{folder}: there are no items-*.jsonl here; make some with `dikast world make --out {in_shell(folder)}`"
+        )
     records = (record.value for shard in shards for record in read_records(shard))
     cards = [card for value in islice(records, n) for card in _cards(value, folder)]
     base = Path(out).with_suffix("")

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import orjson
 import pytest
 
 import runs
@@ -61,3 +62,17 @@ def test_a_judge_that_was_trained(tmp_path: Path) -> None:
     assert [told.index(each) for each in order] == sorted(told.index(each) for each in order)
     assert "trained from base/model" in told
     assert "weights " in told
+
+
+def test_a_command_to_copy_has_its_folder_quoted_and_a_card_of_aliases_ends(tmp_path: Path) -> None:
+    items = runs.write_jsonl(tmp_path / "items.jsonl", runs.rows(2))
+    run = grade(items, tmp_path / "runs" / "x; touch owned", "mock:random")
+    card = tmp_path / "card"
+    card.mkdir()
+    bomb = "\n".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12))
+    text = f"| trained | x |\n```yaml\na0: &a0 [x]\n{bomb}\ndata: [{{items: [*a11]}}]\n```\n"
+    (card / "README.md").write_text(text)
+    summary = orjson.loads((run / "summary.json").read_bytes()) | {"judge": str(card)}
+    (run / "summary.json").write_bytes(orjson.dumps(summary))
+    (run / "checksums.json").unlink()
+    assert f"dikast audit '{run}'" in lineage(tmp_path / "runs", run.name)

@@ -12,6 +12,7 @@ import pytest
 
 import runs
 from dikast.audit.tables.run_rows import RunRows
+from dikast.core.errors import UserError
 from dikast.surface.viewer.item_notes import take_back
 from dikast.surface.viewer.run_index import RunIndex
 from dikast.surface.viewer.viewer_pages import ViewerPages
@@ -156,6 +157,15 @@ def test_other_sites_cannot_write_or_ask(viewed: Viewed, headers: dict[str, str]
     assert viewed.ask("/", headers={"Host": "example.org"})[0] == 403
 
 
+@pytest.mark.parametrize(
+    "kind", ["multipart/form-data", "x; charset=none", "x; charset=utf-16", "x; charset=raw_unicode_escape"]
+)
+def test_a_body_that_is_no_form_is_told(viewed: Viewed, kind: str) -> None:
+    kind = kind.replace("x;", "application/x-www-form-urlencoded;")
+    given = {"run": "march/first", "at": "v-0", "text": "\\ud800"}
+    assert viewed.ask("/note", form=given, headers={"Content-Type": kind})[0] == 400
+
+
 @pytest.mark.parametrize("path", ["../march", "/etc", "..", "march/first/../../pairs", "\x00", "%2e%2e"])
 def test_only_runs_of_the_folder_are_shown(viewed: Viewed, path: str) -> None:
     assert viewed.ask("/run", of=path)[0] == 404
@@ -179,8 +189,43 @@ def test_the_index_follows_the_runs(tmp_path: Path) -> None:
     with sqlite3.connect(index) as db:
         db.execute("pragma user_version=99")
     assert "8 of 8 rows" in words(fresh(tmp_path).run({"of": "one"}))  # of a newer version: made again
+    with sqlite3.connect(index) as db:
+        db.execute("create trigger theirs after delete on run begin delete from row; end")
+    assert "8 of 8 rows" in words(fresh(tmp_path).run({"of": "one"}))  # not as this version makes it
+    with sqlite3.connect(index) as db:
+        assert not db.execute("select 1 from sqlite_master where type='trigger'").fetchall()
     shutil.rmtree(tmp_path / "runs" / "one")
     assert "0 of 0 runs" in words(fresh(tmp_path).runs({}))
+
+
+@pytest.mark.parametrize("end", ["", "-wal"])
+def test_an_index_that_is_a_link_is_refused_and_what_it_leads_to_is_as_it_was(end: str, tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "other").touch()
+    index = tmp_path / "runs" / f".dikast-view.sqlite{end}"
+    index.symlink_to(tmp_path / "other")
+    with pytest.raises(UserError, match="remove it"):
+        fresh(tmp_path)
+    index.unlink()
+    os.mkfifo(index)
+    with pytest.raises(UserError, match="remove it"):
+        fresh(tmp_path)
+    assert (tmp_path / "other").read_bytes() == b""
+
+
+@pytest.mark.parametrize("at", ["9" * 200, "-9223372036854775808", "1e300"])
+def test_a_note_of_no_time_is_shown(at: str, tmp_path: Path) -> None:
+    items = runs.write_jsonl(tmp_path / "items.jsonl", runs.rows(2))
+    run = grade(items, tmp_path / "runs" / "one", "mock:oracle")
+    (run / "item_notes.jsonl").write_text(f'{{"id":"n","item":"i0","text":"is it so?","at":{at}}}\n')
+    pages = fresh(tmp_path)
+    row = (
+        next(each for each in pages.index.rows(1) if each.item == "i0")
+        if pages.runs({}) and pages.run({"of": "one"})
+        else None
+    )
+    assert row is not None
+    assert "is it so?" in words(pages.item({"run": "one", "at": row.anchor}))
 
 
 def test_a_folder_that_cannot_be_written_is_shown_too(tmp_path: Path) -> None:

@@ -32,6 +32,14 @@ def is_address(path: str) -> bool:
     return _SCHEME.match(path) is not None
 
 
+def is_data(path: str | Path) -> bool:
+    """Whether a path that a file names is a file or a folder on this machine; a pipe or a device is not read."""
+    try:
+        return Path(path).is_file() or Path(path).is_dir()
+    except (OSError, ValueError):  # such as a name that is too long, or has a NUL
+        return False
+
+
 @lru_cache(maxsize=64)
 def files_of(path: str) -> tuple[str, ...]:
     """The local files that hold a source, in order; a folder of images stands for itself."""

@@ -34,6 +34,7 @@ from dikast.core.runs.run_files import (
     checksum,
     record,
     recorded,
+    refuse_special,
 )
 from dikast.core.verdict import Status, verdict_from
 
@@ -194,6 +195,7 @@ def record_anew(folder: Path, *names: str) -> bool:
 def examine_run(folder: Path) -> Health:
     """Check every file of a run folder; reads only. Raises DataError for a folder that is no run."""
     path = folder / VERDICTS
+    refuse_special(folder)
     if not path.is_file():
         raise DataError(f"this is not a run: it has no {VERDICTS}", path=str(folder))
     _, problems = examine_files(folder)

@@ -8,14 +8,18 @@ from typing import Any, Literal
 import orjson
 
 from dikast.core.errors import DataError, is_machine_error
-from dikast.core.runs.run_files import AGAIN, LOCK
+from dikast.core.runs.run_files import AGAIN, LOCK, refuse_special
 from dikast.core.runs.schema import LockForm, misfit
 
 SCHEMA = 1  # of the run folder; raised when an older version could misread it
 
 
 def read_lock(out: Path) -> dict[str, Any] | None:
-    """The lock of a run folder, None when there is none (or it cannot be read, or is not a lock)."""
+    """The lock of a run folder, None when there is none (or it cannot be read, or is not a lock).
+
+    DataError where a pipe or a device lies in the folder, of which this file is the first that is read.
+    """
+    refuse_special(out)
     try:
         value = orjson.loads((out / LOCK).read_bytes())
     except (OSError, ValueError) as error:

@@ -8,6 +8,7 @@ from dikast.core.errors import DataError
 from dikast.core.runs.lines import is_sealed
 from dikast.core.runs.lock_file import newer
 from dikast.core.runs.run_files import CHECKSUMS, NOTES, VERDICTS, changed_files, forget_missing, remove
+from dikast.core.text import in_shell
 
 _log = logging.getLogger(__name__)
 UNCHECKED = "the file is missing, although it was written: files it covers are read unchecked"
@@ -18,7 +19,7 @@ def tell_reader(folder: Path) -> None:
     if (found := newer(folder)) is not None:
         _warn(str(found))
     if checksums_are_gone(folder):
-        cure = f"run the command that made it again, or `dikast doctor {folder} --repair`"
+        cure = f"run the command that made it again, or `dikast doctor {in_shell(folder)} --repair`"
         _warn(f"{folder / CHECKSUMS}: {UNCHECKED}; {cure}")
 
 

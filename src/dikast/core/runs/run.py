@@ -11,7 +11,17 @@ import orjson
 from dikast.core.errors import DataError, UserError, require
 from dikast.core.runs.current_verdicts import verdicts_in_order
 from dikast.core.runs.frames import to_arrow
-from dikast.core.runs.run_files import AGAIN, COMBINED, KEPT, PREFERENCES, SUMMARY, VERDICTS, check, is_kept
+from dikast.core.runs.run_files import (
+    AGAIN,
+    COMBINED,
+    KEPT,
+    PREFERENCES,
+    SUMMARY,
+    VERDICTS,
+    check,
+    is_kept,
+    refuse_special,
+)
 from dikast.core.runs.run_table import JudgeRun, RunTable
 from dikast.core.runs.schema import PreferenceLine, SummaryForm, derived_lines, misfit
 from dikast.core.text import near_miss
@@ -30,6 +40,7 @@ class Run:
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
+        refuse_special(self.folder)
         if not (self.folder / SUMMARY).is_file():
             raise UserError(f"{self.folder}: {self._why_none()}")
         check(self.folder, SUMMARY)

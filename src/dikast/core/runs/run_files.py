@@ -5,9 +5,11 @@ append-only and carry a checksum in each of their lines instead (`core.runs.line
 """
 
 import os
+import stat
 import zlib
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import orjson
 
@@ -126,6 +128,24 @@ def is_kept(folder: Path) -> bool:
     return (folder / VERDICTS).exists() and not any((folder / name).exists() for name in (LOCK, KEYS, GOLD, SUMMARY))
 
 
+def refuse_special(folder: Path) -> None:
+    """DataError where a pipe or a device lies in a folder, or a link to one: reading it may never end.
+
+    The files of a folder that somebody else made are opened by their names, whatever they are.
+    """
+    try:
+        entries = list(os.scandir(folder))
+    except OSError:
+        return
+    for entry in entries:
+        try:
+            mode = entry.stat().st_mode if not entry.is_file(follow_symlinks=False) else stat.S_IFREG
+        except OSError:  # a link to nothing
+            continue
+        if stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
+            raise DataError("a pipe or a device in the place of a file, which is not read: remove it", path=entry.path)
+
+
 def check(folder: Path, *names: str) -> None:
     """Raise DataError where one of the files is not as it was written. Folders without checksums are not checked."""
     for name, problem in changed_files(folder, *names).items():
@@ -155,6 +175,7 @@ def check_model(folder: Path) -> None:
 
 def changed_files(folder: Path, *names: str) -> dict[str, str]:
     """The files that are missing or differ from their recorded checksum, and how; all recorded ones without `names`."""
+    refuse_special(folder)
     known, found = recorded(folder), {}
     for name in names or known:
         if name not in known:
@@ -187,7 +208,7 @@ def recorded(folder: Path) -> dict[str, list[str]]:
     """The checksums of a folder's files: the newest, then the one before; DataError where the record is damaged."""
     path = folder / CHECKSUMS
     try:
-        value = orjson.loads(path.read_bytes())
+        value: Any = orjson.loads(path.read_bytes()) if path.is_file() or not path.exists() else None
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:

@@ -19,7 +19,7 @@ from dikast.core.gold import gold_of_pair, gold_of_response
 from dikast.core.item import Item, item_to
 from dikast.core.records.arranging import Arrangement
 from dikast.core.records.items import scan_items
-from dikast.core.records.sources import is_address
+from dikast.core.records.sources import is_address, is_data
 from dikast.core.records.writing import rebased
 from dikast.core.runs.current_verdicts import current_records
 from dikast.core.runs.lock_file import damaged_lock, ids_of, read_lock
@@ -112,7 +112,7 @@ class RunTable:
         told = str(lock.get("items", ""))
         kept = self._run / Path(told).name  # of rows in memory, wherever the folder has gone since
         known = () if not told or is_address(told) else (told, kept)  # an address that a file names is not asked
-        path = named or next((str(each) for each in known if _is_there(each)), "")
+        path = named or next((str(each) for each in known if is_data(each)), "")
         if not path:
             why = f"were read from {told}" if is_address(told) else f"are no longer at {told or '-'}"
             self.notes.append(f"the items {why}: their columns are left out; name --items FILE")

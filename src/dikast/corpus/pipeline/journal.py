@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dikast.core.errors import DataError, RunError
 from dikast.core.output_folder import lock
 from dikast.core.runs.lines import open_record, seal_record, with_line_break
+from dikast.core.text import in_shell
 
 ERROR = "error"  # no answer: the next run asks again
 
@@ -152,6 +153,7 @@ def parsed(line: bytes, path: Path, number: int | None = None) -> dict[str, Any]
             raise ValueError("fields of a finished task with values of other kinds")
         _digest(record["key"])
     except ValueError as error:
-        cure = f"`dikast doctor {path.parent} --repair` moves the line to a file beside it, and its task is asked again"
+        command = f"`dikast doctor {in_shell(path.parent)} --repair`"
+        cure = f"{command} moves the line to a file beside it, and its task is asked again"
         raise DataError(f"a damaged record ({error}): {cure}", path=str(path), line=number) from None
     return record

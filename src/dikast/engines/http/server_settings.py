@@ -161,14 +161,17 @@ def _secret_in(value: object, name: str = "") -> str:
     return next((each.removeprefix(".") for each in found if each), "")
 
 
-def key_from(variable: str) -> str:
-    """The key in an environment variable, or "" where none is named; UserError for one that is not set."""
+def key_from(variable: str, option: str = "key_env=") -> str:
+    """The key in the environment variable that an option names, or "" where none is named.
+
+    UserError for a variable that is not set, and for what can be no name of one, which is not repeated.
+    """
     if not variable:
         return ""
     if not _VARIABLE.fullmatch(variable) or looks_secret(variable):
         raise UserError(
-            "key_env takes the name of an environment variable (capitals, digits and _), not the key itself: export"
-            " JUDGE_KEY=... and write key_env=JUDGE_KEY"
+            f"{option.strip(' =')} takes the name of an environment variable (capitals, digits and _), not the key"
+            f" itself: export JUDGE_KEY=... and write {option}JUDGE_KEY"
         )
     key = os.environ.get(variable, "").strip()
     if not key:

@@ -1,5 +1,6 @@
 """The verbs `bench list`, `bench show`, `bench run`, `bench report` and `bench new`."""
 
+import shlex
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -139,7 +140,7 @@ def run(
         return
     if shown.json:
         echo_json({name: done.summary for name, done in found.items()})
-    echo(f"scorecards: dikast bench report {' '.join(str(each.folder) for each in made)}", err=True)
+    echo(f"scorecards: dikast bench report {shlex.join(str(each.folder) for each in made)}", err=True)
     every = [summary for done in found.values() for summary in done.each]
     if any(summary["verdicts"] > summary["status"].get("ok", 0) for summary in every):
         raise typer.Exit(3)

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from dikast.core.checking import Mistakes
+from dikast.core.text import in_shell
 from dikast.judging.run_options import EndOptions, FormatOptions, JudgingOptions, PairOptions, allowed_failures
 from dikast.ranking.rank_options import RankOptions
 from dikast.surface.show import show_plans, show_summary
@@ -138,7 +139,7 @@ def _tell_headlines(out: Path, verdicts: int, report: Path | None, shown: ShowOp
     if shown.json and report is None:
         return
     if report is None and verdicts > _MOST_AUDITED:
-        echo(f"audit       dikast audit {out} (not done here for more than {_MOST_AUDITED:,} verdicts)")
+        echo(f"audit       dikast audit {in_shell(out)} (not done here for more than {_MOST_AUDITED:,} verdicts)")
         return
     asked = Asked(AuditPlan(file=out), queue=200 if report is not None else 0)
     written = write_report([out], [report] if report is not None else [], asked)

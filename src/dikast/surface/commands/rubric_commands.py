@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dikast.core.errors import UserError
+from dikast.core.text import in_shell
 from dikast.surface.completion import rubrics
 from dikast.surface.terminal import echo
 from dikast.surface.verbs import Verbs
@@ -79,7 +80,7 @@ def new(
         raise UserError(f"{file}: rubrics are YAML files: name it {file.with_suffix('.yaml').name}")
     write_file(file, template(file.stem, criterion, Scale.parse(scale)).encode())
     load_rubric(file)
-    echo(f"wrote {file}: describe the levels, then `dikast rubric lint {file}`", err=True)
+    echo(f"wrote {file}: describe the levels, then `dikast rubric lint {in_shell(file)}`", err=True)
 
 
 @app.command("lint")

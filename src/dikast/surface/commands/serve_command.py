@@ -1,6 +1,5 @@
 """The verb `dikast serve`."""
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,6 +39,7 @@ def serve(ask: ServeOptions, draws: DrawOptions, replies: ReplyOptions, media: M
 
     from dikast.core.rubric import load_rubric
     from dikast.engines.base import Sampling
+    from dikast.engines.http.server_settings import key_from
     from dikast.judging.judge import Judge
     from dikast.rewards.trainers import checked
     from dikast.serving.front_desk import Desk
@@ -47,9 +47,7 @@ def serve(ask: ServeOptions, draws: DrawOptions, replies: ReplyOptions, media: M
     from dikast.serving.messages import Allowed
     from dikast.serving.server import Door, Server
 
-    token = os.environ.get(ask.token_env, "") if ask.token_env else ""
-    if ask.token_env and not token:
-        raise UserError(f"--token-env {ask.token_env}: this variable is not set, or empty")
+    token = key_from(ask.token_env, "--token-env ")
     door = Door(ask.host, ask.port, token, most_bytes=int(ask.max_mb * 2**20))
     missing = checked(_missing(ask.missing))
     rubrics = [load_rubric(each) for each in ask.rubric]

@@ -9,9 +9,11 @@ from dikast.core.errors import UserError
 from dikast.core.output_folder import replacing
 from dikast.core.records import write_records
 from dikast.core.records.files import folder_of, kind_of
+from dikast.core.records.sources import is_address
 from dikast.core.runs.frames import write_parquet
 from dikast.core.runs.run import Run
 from dikast.core.runs.run_table import RunTable
+from dikast.core.secrets import without_secrets
 from dikast.surface.export.hf_folder import write_hf_folder
 from dikast.surface.export.inspect_log import write_inspect_log
 from dikast.surface.export.lm_eval import write_lm_eval
@@ -50,6 +52,8 @@ def export(run: Run | str | Path, out: str | Path, *, items: str | Path = "", ra
         path = rest
     elif path != "-" and not Path(path).suffix:
         raise UserError(f"{out}: the name says no format; write to {FORMS}")
+    if is_address(path):
+        raise UserError(f"{without_secrets(str(out))}: an address; write to a file or a folder of this machine")
     _refuse_the_run_itself(run, path)
     if colon and form in _PREFIXED:
         named = form == "hf" or (form == "inspect" and not Path(path).suffix)

@@ -40,7 +40,7 @@ from dikast.core.runs.run import Run
 from dikast.core.runs.run_files import GOLD, KEYS, LOCK, RUBRICS, SUMMARY, VERDICTS
 from dikast.core.runs.schema import SummaryForm, misfit
 from dikast.core.scale import Scale
-from dikast.core.text import counted
+from dikast.core.text import counted, in_shell
 from dikast.core.verdict import DISAGREE
 from dikast.judging.notes import notes_of
 from dikast.surface.report.by_length import LengthGroup, Measured, by_length, slope_on_length
@@ -100,7 +100,7 @@ def collect(folder: Path, asked: Asked, rival: Path | None = None) -> RunPage:
     stands beside it.
     """
     if not folder.is_dir():
-        raise UserError(f"{folder}: there is no such run folder; `dikast grade --out {folder}` creates one")
+        raise UserError(f"{folder}: there is no such run folder; `dikast grade --out {in_shell(folder)}` creates one")
     if not (folder / VERDICTS).exists() and not (folder / LOCK).exists():
         inner = sorted(each.parent.name for each in folder.glob(f"*/{VERDICTS}"))
         hint = f"; run folders inside it: {', '.join(inner[:10])}" if inner else ""

@@ -4,7 +4,6 @@ import base64
 import io
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from dikast.core.errors import DataError
 from dikast.core.item import Item
@@ -12,7 +11,7 @@ from dikast.core.media import load_image, resolved
 from dikast.core.part import Content, Image, images_of, text_of
 from dikast.core.records import Arrangement, scan_items
 from dikast.core.records.arranging import Ids
-from dikast.core.records.sources import is_address
+from dikast.core.records.sources import is_address, is_data
 
 SIDE, LARGE = 320, 640  # pixels of a thumbnail's longer side; the first ones are larger
 SHARP = 128  # pictures no larger than this are kept as they are
@@ -53,7 +52,7 @@ def read_contents(path: str, columns: Mapping[str, str], wanted: Iterable[str], 
     if not path or path == "-":
         found.note = "the run read its items from standard input: the queue shows ids and verdicts, no texts"
         return found
-    if not is_address(path) and not Path(path).exists():
+    if not is_address(path) and not is_data(path):
         found.note = (
             f"the items are no longer at {path}: the queue shows ids and verdicts only; name the file with --items"
         )

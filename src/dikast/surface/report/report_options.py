@@ -7,6 +7,7 @@ from pathlib import Path
 from dikast.audit.plan import AuditOptions, AuditPlan, Column
 from dikast.core.checking import option
 from dikast.core.errors import UserError
+from dikast.core.text import in_shell
 from dikast.surface.commands.audit_command import completed
 
 
@@ -59,7 +60,8 @@ class ReportOptions(AuditOptions):
         folders = [each for each in self.runs if each.is_dir()]
         if beyond and folders:
             told = ", ".join(f"--{name}" for name in beyond)
-            raise UserError(f"{told}: only of a file of verdicts; for {folders[0]} see `dikast audit {folders[0]}`")
+            see = f"`dikast audit {in_shell(folders[0])}`"
+            raise UserError(f"{told}: only of a file of verdicts; for {folders[0]} see {see}")
         plan = completed(AuditPlan(self.runs[0], **given), columns, self.scale, self.parse)
         return Asked(plan, self.items, self.queue, self.redact)
 

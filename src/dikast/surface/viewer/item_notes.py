@@ -12,6 +12,7 @@ from dikast.core.canonical import fingerprint
 from dikast.core.errors import RunError, UserError
 from dikast.core.output_folder import lock, refuse_links
 from dikast.core.runs.lines import open_record, seal_record
+from dikast.core.runs.run_files import refuse_special
 
 FILE = "item_notes.jsonl"
 LONGEST = 4000  # characters
@@ -30,6 +31,7 @@ class Note(NamedTuple):
 def notes_in(folder: Path) -> tuple[list[Note], int]:
     """The notes of a run in the order they were written, without those taken back; how many lines are damaged."""
     found, damaged = dict[str, Note](), 0
+    refuse_special(folder)
     try:
         raw = (folder / FILE).read_bytes()
     except FileNotFoundError:

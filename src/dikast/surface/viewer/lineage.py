@@ -1,16 +1,17 @@
 """Where a run comes from, as its lock, the card of its judge and the locks of data sets say: data, training, judge."""
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import orjson
-import yaml
 
 from dikast.audit.tables.run_rows import has_gold
-from dikast.core.errors import UserError
-from dikast.core.records.sources import is_address
+from dikast.core.errors import DataError, UserError
+from dikast.core.records.sources import is_address, is_data
+from dikast.core.text import parse_located
 from dikast.surface.viewer.run_index import Listed
 
 _ABOVE = 4  # folders above one in which a path that it names is looked for
@@ -33,7 +34,7 @@ def found_above(folder: Path, told: str) -> Path | None:
         return None
     above = list(folder.resolve().parents)[:_ABOVE]
     places = [Path(told), folder / Path(told).name, *(each / told for each in above)]
-    return next((each for each in places if _is_there(each)), None)
+    return next((each for each in places if is_data(each)), None)
 
 
 def lineage(folder: Path, run: Listed, lock: Mapping[str, Any]) -> list[Step]:
@@ -63,7 +64,8 @@ def _audit(folder: Path, run: Listed) -> str:
         gold = has_gold(folder)
     except UserError:
         gold = False
-    return f"dikast audit {folder}" if gold else f"dikast audit {folder} --gold-file LABELS (the run has no gold)"
+    command = shlex.join(["dikast", "audit", str(folder)])
+    return command if gold else f"{command} --gold-file LABELS (the run has no gold)"
 
 
 def _data(folder: Path, told: str, what: str) -> Iterator[Step]:
@@ -90,7 +92,7 @@ def _leaves(lock: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _card(folder: Path) -> tuple[tuple[tuple[str, str], ...], Mapping[str, Any]] | None:
     """The facts and the configuration on a model's card; None for a model without one that `train` wrote."""
     path = folder / "README.md"
-    if not _is_there(path) or path.stat().st_size > _MOST_BYTES:
+    if not is_data(path) or path.stat().st_size > _MOST_BYTES:
         return None
     text = path.read_text("utf-8", "replace")
     rows = dict(re.findall(r"^\| ([^|\n]+) \| ([^|\n]+) \|$", text, re.MULTILINE))
@@ -99,8 +101,8 @@ def _card(folder: Path) -> tuple[tuple[tuple[str, str], ...], Mapping[str, Any]]
     if not facts:
         return None
     try:
-        config = yaml.safe_load(block[1]) if block else {}
-    except yaml.YAMLError:
+        config = parse_located(block[1], str(path)).value if block else {}
+    except DataError:
         config = {}
     return facts, config if isinstance(config, Mapping) else {}
 
@@ -120,10 +122,3 @@ def _json(path: Path) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return value if isinstance(value, dict) else None
-
-
-def _is_there(path: Path) -> bool:
-    try:
-        return path.exists()
-    except (OSError, ValueError):  # such as a name that is too long, or has a NUL
-        return False

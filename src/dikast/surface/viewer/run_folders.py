@@ -132,8 +132,9 @@ def _read(folder: Path, path: str) -> RunFacts:
 
 def _summary(folder: Path) -> dict[str, Any] | None:
     """The contents of a run's `summary.json`; None if it is missing or unreadable."""
+    path = folder / SUMMARY
     try:
-        value = orjson.loads((folder / SUMMARY).read_bytes())
+        value = orjson.loads(path.read_bytes()) if path.is_file() else None
     except (OSError, ValueError):
         return None
     return value if not misfit(SummaryForm)(value) else None

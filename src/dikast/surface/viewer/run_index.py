@@ -115,11 +115,15 @@ class RunIndex:
 
     def _begin(self) -> None:
         """Open the index, or begin a new one where it is of another version or no database."""
+        files = [Path(f"{self.path}{end}") for end in ("", "-wal", "-shm", "-journal")]
+        for each in files:  # SQLite follows links, and waits for whom a pipe leads to
+            if each.is_symlink() or (each.exists() and not each.is_file()):
+                raise UserError(f"{each}: not a file that the viewer wrote; remove it")
         for _ in range(2):
             try:
                 with closing(sqlite3.connect(self.path, timeout=30.0)) as db:
                     found = db.execute("pragma user_version").fetchone()[0]
-                    if found == VERSION:
+                    if found == VERSION and _schema(db) == _own_schema():
                         return
                     if found == 0 and not db.execute("select count(*) from sqlite_master").fetchone()[0]:
                         db.execute("pragma journal_mode=wal")
@@ -127,8 +131,8 @@ class RunIndex:
                         return
             except sqlite3.DatabaseError:
                 pass
-            for end in ("", "-wal", "-shm"):
-                Path(f"{self.path}{end}").unlink(missing_ok=True)
+            for each in files:
+                each.unlink(missing_ok=True)
         raise UserError(f"{self.path}: the index cannot be written; remove it")
 
     def _open(self) -> sqlite3.Connection:
@@ -278,6 +282,17 @@ class RunIndex:
         """Remove an index that could not lie beside the runs."""
         if self._scratch is not None:
             self._scratch.cleanup()
+
+
+def _schema(db: sqlite3.Connection) -> list[tuple[str, str]]:
+    """What is in a database besides SQLite's own: an index of somebody else may have other tables, or triggers."""
+    return list(db.execute("select name, sql from sqlite_master where sql is not null order by name"))
+
+
+def _own_schema() -> list[tuple[str, str]]:
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.executescript(_TABLES)
+        return _schema(db)
 
 
 def _can_hold(root: Path) -> bool:

@@ -275,7 +275,10 @@ def _literal(path: str) -> str:
 
 def _when(at: float) -> str:
     """A time in UTC, to the minute; "" where there is none."""
-    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC" if at else ""
+    try:
+        return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC" if at else ""
+    except (OverflowError, ValueError, OSError):  # no time at all, as a note of somebody else may say
+        return ""
 
 
 def _share(part: int, whole: int) -> str:

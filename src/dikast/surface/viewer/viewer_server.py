@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 from aiohttp import web
 
-from dikast.annotation.own_pages import LOOPBACK, guard, html, serve_pages
+from dikast.annotation.own_pages import form_of, guard, html, serve_pages
 from dikast.core.errors import RunError, UserError
+from dikast.serving.delivery import LOOPBACK
 from dikast.surface.viewer.item_notes import add_note, take_back
 from dikast.surface.viewer.run_index import RunIndex, keep_reading
 from dikast.surface.viewer.viewer_pages import NotHere, ViewerPages, link, policy
@@ -53,7 +54,7 @@ class ViewerServer:
         return answer  # type: ignore[return-value]
 
     async def _note(self, request: web.Request) -> web.StreamResponse:
-        given = await request.post()
+        given = await form_of(request)
         run, at, text, note = (str(given.get(name, "")) for name in ("run", "at", "text", "note"))
         try:
             folder, item = await asyncio.to_thread(self.pages.item_of, run, at)
