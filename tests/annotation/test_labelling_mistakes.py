@@ -17,6 +17,7 @@ from dikast.annotation.labelling_questions import read_questions
 from dikast.annotation.precision import stop_rule
 from dikast.annotation.session import Shares, opened
 from dikast.audit.estimate import Estimate
+from dikast.core.errors import UserError
 from dikast.core.gold import stated
 from dikast.core.records import read_items
 from dikast.core.rubric import Rubric, load_rubric
@@ -78,6 +79,34 @@ def test_mistakes(harm: Callable[[Path], None] | None, more: tuple[object, ...],
         harm(out)
     done = annotate(items, out, *more)
     assert (done.returncode, told in done.stderr) == (2, True), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("update label set value='77'", "a label that the question does not have: '77'"),
+        ("update label set value=x'00ff'", "a label that the question does not have"),
+        ("update task set question='x'", "a question that is not asked: 'x'"),
+        ("update task set kind='x'", "a task of no kind"),
+        ("update event set at=1e300", "an event at no time"),
+        ("update event set what=x'ff'", "without a text"),
+        ("drop table event", "no such table: event"),
+        ("update meta set value='x'", "began with other"),
+    ],
+)
+def test_a_database_that_says_what_no_labelling_wrote_is_refused(change: str, told: str, tmp_path: Path) -> None:
+    items = runs.write_jsonl(tmp_path / "i.jsonl", runs.rows(3))
+    questions = read_questions(str(items), {}, load_rubric("helpfulness"), "absolute")
+    with opened(tmp_path / "labels", questions, Shares()) as session:
+        session.store.keep(1, "3")
+    before = (tmp_path / "labels" / "labels.csv").read_bytes()
+    database = sqlite3.connect(tmp_path / "labels" / "labels.sqlite")
+    with database:
+        database.execute(change)
+    database.close()
+    with pytest.raises(UserError, match=told), opened(tmp_path / "labels", questions, Shares()):
+        pass
+    assert (tmp_path / "labels" / "labels.csv").read_bytes() == before
 
 
 def test_one_process_labels_at_a_time(tmp_path: Path) -> None:

@@ -239,11 +239,11 @@ def test_a_client_that_hangs_and_one_that_goes_away_disturb_no_one() -> None:
         port = here.server.port
         silent = socket.create_connection(("127.0.0.1", port))
         half = socket.create_connection(("127.0.0.1", port))
-        half.sendall(b"POST /v1/score HTTP/1.1\r\nHost: x\r\nContent-Length: 500\r\n\r\n{")
+        half.sendall(b"POST /v1/score HTTP/1.1\r\nHost: localhost\r\nContent-Length: 500\r\n\r\n{")
         body = json.dumps(item(1)).encode()
         for _ in range(5):
             gone = socket.create_connection(("127.0.0.1", port))
-            gone.sendall(b"POST /v1/score HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            gone.sendall(b"POST /v1/score HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
             gone.close()
         began = time.monotonic()
         assert here.post("/v1/score", item(2)).status_code == 200
@@ -261,7 +261,7 @@ def test_a_connection_that_never_sends_a_complete_request_is_closed() -> None:
     """One that is silent, one that drips its headers, one that has been answered and then says nothing."""
     with serving(Judge(Slow(0), "helpfulness"), idle_seconds=1.0) as here:
         silent, drips, answered = (socket.create_connection(("127.0.0.1", here.server.port)) for _ in range(3))
-        answered.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+        answered.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert answered.recv(1000).startswith(b"HTTP/1.1 200")
         drips.sendall(b"POST /v1/score HTTP/1.1\r\n")
         began = time.monotonic()
@@ -292,12 +292,12 @@ def test_a_client_that_never_reads_its_answer_is_let_go(monkeypatch: pytest.Monk
     monkeypatch.setattr(asyncio.selector_events._SelectorTransport, "abort", aborted)  # type: ignore[attr-defined]
     question = {"type": "predicate", "instructions": "Is it even?"}
     body = json.dumps({"input": "2", "questions": [question], "model": "m" * 30_000_000}).encode()
-    head = b"POST /v1/decisions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body)
+    head = b"POST /v1/decisions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body)
     with (
         serving(Judge(Random(), "helpfulness"), take_seconds=0.2) as here,
         socket.create_connection(("127.0.0.1", here.server.port)) as client,
     ):
-        client.sendall(head + body + b"GET /v1/models HTTP/1.1\r\nHost: x\r\n\r\n")
+        client.sendall(head + body + b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert gone.wait(60)
         got = 0
         with suppress(ConnectionError):

@@ -29,7 +29,7 @@ def test_a_killed_server_has_kept_what_it_answered(tmp_path: Path, tries: int) -
             with socket.create_connection(("127.0.0.1", port)) as client:  # one more question is on its way
                 body = json.dumps(item(1000 + number)).encode()
                 client.sendall(
-                    b"POST /v1/score HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+                    b"POST /v1/score HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
                 )
                 process.kill()
                 process.wait()

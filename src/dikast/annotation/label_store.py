@@ -184,6 +184,12 @@ class LabelStore:
             )
         )
 
+    def check(self) -> str:
+        """What SQLite finds damaged, "ok" for nothing; tasks of unknown kind or without a question are found too."""
+        found = self._db.execute("pragma quick_check(1)").fetchone()[0]
+        odd = "select count(*) from task where typeof(question)!='text' or kind not in ('training', 'item', 'repeat')"
+        return "a task of no kind" if found == "ok" and self._db.execute(odd).fetchone()[0] else str(found)
+
     def close(self) -> None:
         """Close the database; everything is on disk."""
         self._db.close()

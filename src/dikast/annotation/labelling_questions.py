@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+import orjson
+
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import DataError, UserError
 from dikast.core.gold import gold_of_pair, gold_of_response, lies_on
@@ -56,6 +58,21 @@ class ToLabel:
     def paired(self) -> bool:
         """Whether two things are shown side by side, in random order."""
         return self.kind in ("pairwise", "feedback")
+
+
+def is_answer(question: ToLabel, value: object) -> bool:
+    """Whether a stored label is one that the question has."""
+    if question.kind not in MARKS:
+        return value in question.labels
+    try:
+        marks = orjson.loads(value) if isinstance(value, str) else None
+    except ValueError:
+        return False
+    width = 2 if question.kind == "spans" else 5
+    return isinstance(marks, list) and all(
+        isinstance(each, list) and len(each) == width and all(isinstance(n, int | float) for n in each)
+        for each in marks
+    )
 
 
 def read_questions(

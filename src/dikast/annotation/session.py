@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,8 +11,8 @@ from pathlib import Path
 import orjson
 
 from dikast.annotation.assignment import assign
-from dikast.annotation.label_store import LabelStore, hashed
-from dikast.annotation.labelling_questions import ToLabel
+from dikast.annotation.label_store import SKIPPED, LabelStore, hashed
+from dikast.annotation.labelling_questions import ToLabel, is_answer
 from dikast.annotation.labels_file import write_labels
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import UserError
@@ -19,6 +20,7 @@ from dikast.core.output_folder import one_writer, replacing
 from dikast.core.runs.current_verdicts import RunReader
 
 LINKS = "links.json"
+_LATEST = 253402300800.0  # seconds from 1970 to the year 10000
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +79,15 @@ def opened(folder: Path, questions: list[ToLabel], shares: Shares) -> Iterator[S
                     training=shares.training, seed=shares.seed,
                 )  # fmt: skip
                 store.begin(meta, [(name, word) for name, word in words.items() if name != "owner"], tasks)
-            _same(folder, store.meta, meta)
-            session = Session(folder, store, {each.key: each for each in questions}, _kept(folder, store))
+            by_key = {each.key: each for each in questions}
+            try:
+                _same(folder, store.meta, meta)
+                wrong = _impossible(store, by_key)
+            except sqlite3.DatabaseError as error:
+                wrong = str(error)
+            if wrong:
+                raise UserError(f"{store.path}: the labels are damaged ({wrong}): restore a copy of it")
+            session = Session(folder, store, by_key, _kept(folder, store))
             try:
                 yield session
             finally:
@@ -92,6 +101,24 @@ def _same(folder: Path, was: Mapping[str, str], now: Mapping[str, str]) -> None:
         if was.get(name) != value:
             what = "items or rubric" if name == "questions" else f"--{name} (it was {was.get(name)})"
             raise UserError(f"{folder}: labelling began with other {what}: use the same, or name a new --out")
+
+
+def _impossible(store: LabelStore, questions: Mapping[str, ToLabel]) -> str:
+    """What in a database no labelling writes; "" where there is nothing. SQLite checks the form of pages alone."""
+    if (found := store.check()) != "ok":
+        return found
+    for each in store.labels():
+        question = questions.get(each.question)
+        if question is None:
+            return f"a question that is not asked: {each.question!r:.60}"
+        if each.value != SKIPPED and not is_answer(question, each.value):
+            return f"a label that the question does not have: {each.value!r:.60}"
+    for at, _, _, key, *texts, _ in store.trail():
+        if key not in questions or not all(isinstance(text, str) for text in texts):
+            return f"an event of no question, or without a text: {key!r:.60}"
+        if not isinstance(at, float) or not 0 <= at < _LATEST:
+            return f"an event at no time: {at!r:.60}"
+    return ""
 
 
 def _words(folder: Path, raters: int) -> dict[str, str]:
