@@ -74,7 +74,7 @@ _HOME = {
     "rank": "dikast.surface.functions",
     "rank_file": "dikast.ranking.rank_file",
     "read_items": "dikast.core.records",
-    "replay": "dikast.judging.recorded.replay_run",
+    "replay": "dikast.ranking.replayed",
     "report": "dikast.surface.measuring",
     "rogan_gladen": "dikast.audit.statistics.ppi",
     "spearman": "dikast.audit.statistics.correlation",
@@ -213,11 +213,11 @@ if TYPE_CHECKING:
     from dikast.judging.judge_file import compare_file, compare_file_by_scores, grade_file
     from dikast.judging.panel import Panel, PanelVerdict
     from dikast.judging.recorded.merging import merge_runs
-    from dikast.judging.recorded.replay_run import replay
     from dikast.judging.run_plan import Source
     from dikast.prompts.format import Format, builtin_formats, load_format
     from dikast.ranking.item_ranking import Ranking
     from dikast.ranking.rank_file import rank_file
+    from dikast.ranking.replayed import replay
     from dikast.rewards.best_of_n import best_of_n
     from dikast.rewards.reward import Reward
     from dikast.surface.export.export_run import export

@@ -14,7 +14,7 @@ from dikast.judging.judge import Judge
 from dikast.ranking.rank_file import rank_file
 from dikast.ranking.rank_options import RankOptions
 from dikast.surface.cli import app
-from runs import write_jsonl
+from runs import dikast_here, write_jsonl
 
 ORACLE = "mock:oracle,r=.9"
 
@@ -175,20 +175,32 @@ def test_a_folder_that_is_compared_afterwards_keeps_no_rankings(tmp_path: Path) 
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["asked"] == 0  # the same questions
 
 
-@pytest.mark.parametrize("schedule", ["full", "half", "top"])
+@pytest.mark.parametrize("schedule", ["full", "half", "top", "duel"])
 def test_a_run_is_audited_replayed_and_exported_like_any_other(schedule: str, tmp_path: Path) -> None:
     path = write_jsonl(tmp_path / "items.jsonl", items(12))
     ranked(path, tmp_path / "run", schedule=schedule)
     found = dikast.audit(tmp_path / "run")
     failed = {row[0]: row[1] for row in found["failures"].rows}
     assert failed["failed"] == 0
-    assert failed["ok"] == {"full": 12 * 10, "half": 12 * 10, "top": found.rows}[schedule]
+    assert failed["ok"] == {"full": 12 * 10, "half": 12 * 10, "duel": 12}.get(schedule, found.rows)
     assert found["accuracy"].one_order == (schedule == "half")
     told = any("asked in one order only left out" in note for note in found.notes)
     assert told == (schedule == "top")
-    assert dikast.replay(tmp_path / "run")["replay"]["changed"] == 0
+    again = dikast.replay(tmp_path / "run", out=tmp_path / "again")
+    assert again["replay"]["changed"] == 0
+    assert lines(tmp_path / "again") == lines(tmp_path / "run")
+    assert again["ranking"]["schedules"] == {schedule: 12}
+    assert dikast_here("doctor", tmp_path / "again").returncode == 0
     dikast.export(tmp_path / "run", tmp_path / "run.csv")
     assert len((tmp_path / "run.csv").read_text().splitlines()) > 12
+
+
+def test_a_replay_ranks_by_the_last_schedule_of_a_folder(tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "items.jsonl", items(3))
+    ranked(path, tmp_path / "run", schedule="full")
+    ranked(path, tmp_path / "run", schedule="knockout")
+    dikast.replay(tmp_path / "run", out=tmp_path / "again")
+    assert lines(tmp_path / "again") == lines(tmp_path / "run")
 
 
 def test_one_item_as_a_call() -> None:

@@ -110,8 +110,7 @@ class _FileRanking:
         if self.run.dry_run:
             return whole.summary()
         lines = [self._line(item) for item in self.tournament.contests]
-        written = b"".join(orjson.dumps(asdict(each.ranking), option=_KEYS) + b"\n" for each in lines)
-        write_checked(self.run.out / RANKINGS, written)
+        write_checked(self.run.out / RANKINGS, written(lines))
         told: dict[str, Any] = {"schedule": self.how.schedule, "values": self.how.values}
         if auto:
             told |= {"goal": self.how.goal, "pilot": len(pilot)}
@@ -253,13 +252,7 @@ class _FileRanking:
     def _said(self, asked: Mapping[str, set[tuple[int, int]]]) -> dict[str, list[Comparison]]:
         """The results of the verdicts on these pairs, by item, with contestants in place of responses."""
         mine = (v for v in current_verdicts(self.run.out) if v.question.responses in asked.get(v.question.item, ()))
-        found: dict[str, list[Comparison]] = {}
-        for (item, _), one in _joined(mine, {}).items():
-            said = Comparison.of(one)
-            place = {response: i for i, response in enumerate(self.contestants[item].inside)}
-            pair = OrderedPair(place[said.pair.first], place[said.pair.second])
-            found.setdefault(item, []).append(replace(said, pair=pair))
-        return found
+        return comparisons_of(mine, self.contestants)
 
     def _line(self, item: str) -> Ranked:
         ranking = ranking_of(item, self.contestants[item], self.tournament, self.grades.get(item))
@@ -272,7 +265,20 @@ class _FileRanking:
             yield f"{len(names):,} of the items skipped, {why}: {', '.join(map(repr, names[:_SHOWN]))}{more}"
 
 
-_KEYS = orjson.OPT_NON_STR_KEYS
+def comparisons_of(verdicts: Iterator[Verdict], contestants: Mapping[str, Contestants]) -> dict[str, list[Comparison]]:
+    """The results of verdicts on pairs, by item, with contestants in place of responses."""
+    found: dict[str, list[Comparison]] = {}
+    for (item, _), one in _joined(verdicts, {}).items():
+        said = Comparison.of(one)
+        place = {response: i for i, response in enumerate(contestants[item].inside)}
+        pair = OrderedPair(place[said.pair.first], place[said.pair.second])
+        found.setdefault(item, []).append(replace(said, pair=pair))
+    return found
+
+
+def written(lines: Sequence[Ranked]) -> bytes:
+    """The lines of `rankings.jsonl`."""
+    return b"".join(orjson.dumps(asdict(each.ranking), option=orjson.OPT_NON_STR_KEYS) + b"\n" for each in lines)
 
 
 def _joined(verdicts: Iterator[Verdict], rubrics: Mapping[str, Rubric]) -> dict[tuple[str, tuple[int, ...]], Verdict]:

@@ -51,7 +51,7 @@ def replay(
 
     Example: dikast replay runs/first --format claims
     """
-    from dikast.judging.recorded.replay_run import replay as replay_run
+    from dikast.ranking.replayed import replay as replay_run
 
     show_summary(replay_run(run, format=again.format, out=out), as_json=shown.json)
 

@@ -1,0 +1,63 @@
+"""Replays of any run; of one of rankings its rankings too, from the replayed verdicts."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+
+from dikast.core.runs.current_verdicts import current_verdicts
+from dikast.core.runs.run_files import RANKINGS, SUMMARY, write_checked
+from dikast.core.runs.schema import RankingLine, derived_lines
+from dikast.judging.recorded import replay_run
+from dikast.prompts.format import Format
+from dikast.ranking.comparisons import Floats
+from dikast.ranking.contestants import Contestants
+from dikast.ranking.item_ranking import ranking_of
+from dikast.ranking.rank_file import comparisons_of, written
+from dikast.ranking.rank_summary import Ranked, ranking_summary
+from dikast.ranking.schedules import SCHEDULES
+from dikast.ranking.tournament import Tournament
+
+
+def replay(
+    run: str | Path, *, format: str | Path | Format | None = None, out: str | Path | None = None
+) -> dict[str, Any]:
+    """Re-derive the verdicts of `run`, with its own format or another of the same kind; `out` takes a new run folder.
+
+    Returns a summary like the run's own with `replay` counting what changed. With `out`, a run of rankings gets its
+    `rankings.jsonl` again: the comparisons that were asked, with the values that they have now. Grades of a duel are
+    those of the run. Raises UserError when `run` has no lock, or a format that is not the one it was made with would
+    be used unasked.
+    """
+    summary = replay_run.replay(run, format=format, out=out)
+    run = Path(run)
+    if out is None or not (run / RANKINGS).exists():
+        return summary
+    out = Path(out)
+    tournament, ranked = _ranked_again(run, out)
+    write_checked(out / RANKINGS, written(ranked))
+    summary["ranking"] = ranking_summary(ranked, tournament, {})
+    write_checked(out / SUMMARY, orjson.dumps(summary, option=orjson.OPT_INDENT_2) + b"\n")
+    return summary
+
+
+def _ranked_again(run: Path, out: Path) -> tuple[Tournament, list[Ranked]]:
+    """The rankings of `run` from the verdicts in `out`, by the values that were used."""
+    told = orjson.loads((run / SUMMARY).read_bytes()).get("ranking", {}) if (run / SUMMARY).exists() else {}
+    values = told.get("values", "auto")
+    tournament, contestants = Tournament(0, None if values == "auto" else values), dict[str, Contestants]()
+    grades = dict[str, Floats]()
+    for line, _ in derived_lines(run, RANKINGS, RankingLine):
+        left_out = {int(i): why for i, why in line["left_out"].items()}
+        inside = tuple(i for i in range(len(line["ranks"])) if i not in left_out)
+        contestants[line["item"]] = Contestants(inside, left_out)
+        if line["grades"] is not None:
+            given = [line["grades"][i] for i in inside]
+            grades[line["item"]] = np.array([np.nan if each is None else each for each in given])
+        tournament.enter(line["item"], len(inside), SCHEDULES[line["schedule"]])
+    mine = (v for v in current_verdicts(out) if v.question.item in contestants)
+    tournament.note(comparisons_of(mine, contestants))
+    return tournament, [
+        Ranked(ranking_of(item, each, tournament, grades.get(item)), None) for item, each in contestants.items()
+    ]
