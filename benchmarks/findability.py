@@ -22,7 +22,7 @@ a special token in user text kept as text | special token | engines/local/tokens
 a picture downloaded | download | core/media/fetch.py
 an API key kept out of files | secret | core/secrets.py
 Cohen's kappa computed | kappa | audit/statistics/agreement.py
-Krippendorff's alpha computed | krippendorff | audit/statistics/reliability.py
+Krippendorff's alpha computed | krippendorff | audit/statistics/rater_agreement.py
 inter-rater agreement reported | inter-rater | audit/sections/raters.py
 a bootstrap interval drawn | bootstrap | audit/statistics/intervals.py
 prediction-powered inference | prediction-powered | audit/statistics/ppi.py
@@ -34,7 +34,7 @@ length bias measured | length bias | audit/statistics/length_bias.py
 position bias measured | position bias | audit/sections/pairwise.py
 the win rate of a player | win rate | audit/statistics/ranking.py
 a Bradley-Terry model fitted | bradley-terry | audit/statistics/bradley_terry.py
-statistical power and sample size | sample size | audit/statistics/significance.py
+statistical power and sample size | sample size | audit/statistics/sample_size.py
 prompt injection prevented | prompt injection | prompts/escape.py
 a prompt template rendered | template | prompts/format.py
 a reply parsed for its verdict | parse | prompts/parse.py

@@ -22,7 +22,7 @@ def unguarded() -> Iterator[None]:
     from unittest.mock import patch
 
     from dikast.core.runs import current_verdicts, run_files
-    from dikast.engines.http import desk
+    from dikast.engines.http import retrying
     from dikast.judging import ledger
 
     with (
@@ -30,7 +30,7 @@ def unguarded() -> Iterator[None]:
         patch.object(current_verdicts, "open_line", lambda raw, **_: (orjson.loads(raw), "verified")),
         patch.object(run_files, "checksum", lambda path: ""),
         patch.object(run_files, "record", lambda folder, sums: None),
-        patch.object(desk, "clean", lambda done, scrub: done),
+        patch.object(retrying, "clean", lambda done, scrub: done),
     ):
         yield
 
@@ -61,7 +61,7 @@ def pieces(request_us: float) -> dict[str, float]:
     from dikast.core.secrets import Scrubber
     from dikast.core.verdict import Question, Status, Verdict
     from dikast.engines.base import Completion
-    from dikast.engines.http.desk import clean
+    from dikast.engines.http.retrying import clean
 
     scrub, answered = Scrubber([os.environ[KEY_ENV]]), Completion("key", TEXT)
     verdict = Verdict("k" * 32, Question("item", "helpfulness"), Status.OK, label="4", score=4.0, raw=TEXT)

@@ -55,12 +55,12 @@ _HOME = {
     "drift": "dikast.audit.statistics.drift",
     "equate": "dikast.audit.statistics.equating",
     "export": "dikast.surface.export.export_run",
-    "fleiss_kappa": "dikast.audit.statistics.reliability",
+    "fleiss_kappa": "dikast.audit.statistics.rater_agreement",
     "grade": "dikast.surface.functions",
     "grade_file": "dikast.judging.judge_file",
-    "icc_2_1": "dikast.audit.statistics.reliability",
+    "icc_2_1": "dikast.audit.statistics.rater_agreement",
     "kendall_tau_b": "dikast.audit.statistics.concordance",
-    "krippendorff_alpha": "dikast.audit.statistics.reliability",
+    "krippendorff_alpha": "dikast.audit.statistics.rater_agreement",
     "label_multiplier": "dikast.audit.statistics.ppi",
     "load_format": "dikast.prompts.format",
     "load_rubric": "dikast.core.rubric",
@@ -197,7 +197,7 @@ if TYPE_CHECKING:
     from dikast.audit.statistics.equating import equate
     from dikast.audit.statistics.intervals import Resampling
     from dikast.audit.statistics.ppi import label_multiplier, ppi_difference, ppi_mean, rogan_gladen
-    from dikast.audit.statistics.reliability import fleiss_kappa, icc_2_1, krippendorff_alpha
+    from dikast.audit.statistics.rater_agreement import fleiss_kappa, icc_2_1, krippendorff_alpha
     from dikast.audit.statistics.significance import mcnemar
     from dikast.core.errors import DataError, DikastError, EngineError, MissingExtra, RunError, UserError
     from dikast.core.item import Item

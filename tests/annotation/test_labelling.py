@@ -12,7 +12,7 @@ import pytest
 
 import runs
 from annotation.labelling_here import Served, label, read, table
-from dikast.audit.statistics.reliability import krippendorff_alpha
+from dikast.audit.statistics.rater_agreement import krippendorff_alpha
 
 PAIRS, RATERS, KILLS = 200, 3, 10
 

@@ -28,7 +28,7 @@ from dikast.audit.plan import AuditPlan
 from dikast.audit.rendering import Audit, Table
 from dikast.audit.statistics.against_gold.measures import MEASURES
 from dikast.audit.statistics.calibration import brier_scores, expected_calibration_error, log_loss
-from dikast.audit.statistics.reliability import weighted_icc
+from dikast.audit.statistics.rater_agreement import weighted_icc
 from dikast.audit.tables import choices as pairs
 from dikast.core.scale import Scale
 

@@ -13,7 +13,7 @@ from dikast.annotation.marks import box_alike, span_alike
 from dikast.audit.estimate import Estimate
 from dikast.audit.statistics.intervals import clusters_of, pooled_share, share
 from dikast.audit.statistics.ppi import mean_of_labels, ppi_mean
-from dikast.audit.statistics.significance import labels_for_width
+from dikast.audit.statistics.sample_size import labels_for_width
 from dikast.core.text import counted
 
 _WORTH = {"a": 1.0, "tie": 0.5, "b": 0.0}

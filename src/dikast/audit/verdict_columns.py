@@ -15,7 +15,7 @@ from dikast.audit.tables.columns import MISSING
 from dikast.audit.tables.record_rows import Rows
 from dikast.core.errors import DataError, UserError
 from dikast.core.records.arranging import number_in
-from dikast.core.records.shapes import NAMES, SYSTEM, SYSTEMS, plain_name
+from dikast.core.records.column_names import NAMES, SYSTEM, SYSTEMS, plain_name
 from dikast.core.scale import Scale
 from dikast.core.text import one_line
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from dikast.benches.bench_rows import read_rows
 from dikast.benches.definition import Bench, check_bench, is_repository
 from dikast.core.errors import UserError
+from dikast.core.records.column_names import recognise
 from dikast.core.records.reading import read_records
-from dikast.core.records.shapes import recognise
 
 _DRAFT = """\
 name: {name}

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
 
-from dikast.core.aliases import present_name
 from dikast.core.errors import DataError, UserError
+from dikast.core.former_names import present_name
 from dikast.core.text import Located, hint, near_miss
 
 T = TypeVar("T")
@@ -144,7 +144,7 @@ def read_keys(
 ) -> dict[str, Any]:
     """The values of a mapping that fit the `known` keys; `wrong` gets what does not fit, is unknown or missing.
 
-    A key may be given under its former name (`core.aliases`). `unknown` says what is wrong with a key that is
+    A key may be given under its former name (`core.former_names`). `unknown` says what is wrong with a key that is
     not known, "" for the near match.
     """
     if not isinstance(value, dict):

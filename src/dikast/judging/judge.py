@@ -13,7 +13,7 @@ from dikast.core.item import ITEM_KEYS, Item
 from dikast.core.media.video import DEFAULT_FRAMES
 from dikast.core.part import MOST_FRAMES
 from dikast.core.records import item_of
-from dikast.core.records.shapes import meant
+from dikast.core.records.column_names import meant
 from dikast.core.rubric import Rubric, Sheet, load_rubric
 from dikast.core.scale import Scale
 from dikast.core.verdict import Preference, Verdict

@@ -23,18 +23,17 @@ from dikast.core.errors import DataError, UserError
 from dikast.core.gold import GoldCheck
 from dikast.core.item import Item
 from dikast.core.records import Arrangement
-from dikast.core.records.shapes import lacking
+from dikast.core.records.column_names import lacking
 from dikast.core.records.sources import forget
 from dikast.core.rubric import Sheet
 from dikast.core.runs.current_verdicts import answered, current_records, current_verdicts, is_in
-from dikast.core.runs.lock_file import check_version, ids_of, read_lock
+from dikast.core.runs.judge_lock import check_version, ids_of, read_lock
 from dikast.core.runs.opening import tell_writer
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run_files import RANKINGS, SUMMARY, VERDICTS, remove, write_checked
 from dikast.judging.derived_verdicts import DERIVED, Way, by_scores, derive, told_way, way_of
 from dikast.judging.judge import Judge, resample_rounds
 from dikast.judging.ledger import Ledger
-from dikast.judging.lock import write_lock
 from dikast.judging.notes import EngineNotes, work_in_all, work_of
 from dikast.judging.pair_orders import EqualRule
 from dikast.judging.run_plan import Count, Plan, PlanFiles, Source
@@ -42,6 +41,7 @@ from dikast.judging.settling import never_sent
 from dikast.judging.summary import Tally
 from dikast.judging.task import Shape, Task
 from dikast.judging.watching import Watched, Watcher
+from dikast.judging.write_judge_lock import write_lock
 
 _CHUNK = 1024
 _MOST_ERRORS = 20

@@ -18,7 +18,7 @@ from dikast.core.item import Item, item_to
 from dikast.core.part import Content, text_of
 from dikast.core.records import Arrangement, scan_items
 from dikast.core.records.sources import is_address, is_data
-from dikast.core.runs.lock_file import damaged_lock, ids_of, read_lock
+from dikast.core.runs.judge_lock import damaged_lock, ids_of, read_lock
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run import Run
 from dikast.core.runs.run_files import LOCK, RANKINGS, TOTALS

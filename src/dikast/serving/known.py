@@ -7,8 +7,8 @@ import orjson
 
 from dikast.core.errors import DataError
 from dikast.core.rubric import Rubric
+from dikast.core.runs.judge_lock import check_version
 from dikast.core.runs.lines import open_line
-from dikast.core.runs.lock_file import check_version
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run_files import RUBRICS, VERDICTS, changed_files, write_checked
 from dikast.core.verdict import Status, Verdict, verdict_from

@@ -15,10 +15,10 @@ from dikast.core.checking import Mistakes
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item
 from dikast.core.records import Arrangement, write_items
+from dikast.core.records.column_names import lacking
 from dikast.core.records.items import scan_rows
 from dikast.core.records.rows_in_memory import rows_in
-from dikast.core.records.shapes import lacking
-from dikast.core.runs.lock_file import ids_of
+from dikast.core.runs.judge_lock import ids_of
 from dikast.core.runs.run import Run
 from dikast.core.text import Located, hint
 from dikast.engines.base import Engine

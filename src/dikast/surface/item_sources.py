@@ -12,8 +12,8 @@ from pathlib import Path
 from dikast.core.errors import DataError, DikastError, UserError
 from dikast.core.item import Item
 from dikast.core.records import Arrangement, write_items
+from dikast.core.records.column_names import lacking
 from dikast.core.records.several_files import answers_of_models, joined_items, names_of, origin_of
-from dikast.core.records.shapes import lacking
 from dikast.core.runs.run_files import KEYS, VERDICTS
 from dikast.judging.run_options import RunOptions
 from dikast.judging.run_plan import Source

@@ -13,7 +13,7 @@ from dikast.core.errors import RunError, UserError
 from dikast.core.output_folder import one_writer
 from dikast.core.records import Arrangement
 from dikast.core.rubric import Rubric, Sheet, load_rubric, with_scale
-from dikast.core.runs.lock_file import ids_of
+from dikast.core.runs.judge_lock import ids_of
 from dikast.core.scale import Scale
 from dikast.engines.base import Engine, Sampling
 from dikast.engines.spec import open_engine

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from dikast.core.aliases import under_former_names
 from dikast.core.canonical import fingerprint
 from dikast.core.checking import Mistakes, option, read_settings
+from dikast.core.former_names import under_former_names
 from dikast.core.media.video import DEFAULT_FRAMES
 from dikast.core.part import MOST_FRAMES
 from dikast.core.text import Located, read_located

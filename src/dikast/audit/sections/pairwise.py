@@ -14,11 +14,10 @@ from dikast.audit.sections.slices import COUNTS, counts_told, worst_decile
 from dikast.audit.statistics.against_gold.classes import class_estimates
 from dikast.audit.statistics.against_gold.measures import FEW
 from dikast.audit.statistics.intervals import bounded_mean, error_of, share
+from dikast.audit.statistics.sample_size import labels_for_rate, labels_for_width
 from dikast.audit.statistics.significance import (
     Against,
     holm,
-    labels_for_rate,
-    labels_for_width,
     mcnemar,
     mcnemar_told,
     two_rates,

@@ -12,7 +12,7 @@ from dikast.audit.rendering import Cell, Table, table
 from dikast.audit.results import RaterAgreement, RaterPair, RaterPairs
 from dikast.audit.statistics.against_gold.measures import measure
 from dikast.audit.statistics.intervals import Resampling, bootstrap, clusters_of, share
-from dikast.audit.statistics.reliability import fleiss_kappa, icc_2_1, krippendorff_alpha
+from dikast.audit.statistics.rater_agreement import fleiss_kappa, icc_2_1, krippendorff_alpha
 from dikast.core.text import counted
 
 Floats = NDArray[np.float64]

@@ -26,7 +26,8 @@ from dikast.audit.statistics.agreement import discrimination, weighted_discrimin
 from dikast.audit.statistics.building_blocks.exact_means import group_means, means_of_others, settled
 from dikast.audit.statistics.correlation import mid_ranks
 from dikast.audit.statistics.intervals import Resampling, bootstrap_kinds, fisher
-from dikast.audit.statistics.significance import labels_for_pearson, labels_for_width, mcnemar, mcnemar_told
+from dikast.audit.statistics.sample_size import labels_for_pearson, labels_for_width
+from dikast.audit.statistics.significance import mcnemar, mcnemar_told
 from dikast.audit.tables.columns import Words
 from dikast.audit.tables.load import Data
 from dikast.audit.tables.scored import Scored

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from dikast.audit.estimate import Estimate, undefined
 from dikast.audit.statistics.building_blocks.weights import mean_of
 from dikast.audit.statistics.intervals import Resampling, bootstrap, bootstrap_kinds, clusters_of, share
-from dikast.audit.statistics.reliability import icc_2_1, weighted_icc
+from dikast.audit.statistics.rater_agreement import icc_2_1, weighted_icc
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]

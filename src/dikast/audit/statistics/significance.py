@@ -1,7 +1,4 @@
-"""Significance tests (McNemar, Holm, Benjamini-Yekutieli), statistical power and sample size.
-
-Sample size: the number of labels for an interval of a given width, or of items to detect a given difference.
-"""
+"""Significance tests: McNemar, Student's t for shares, corrections for many tests (Holm, Benjamini-Yekutieli)."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -10,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dikast.audit.statistics.intervals import ALIKE, Error, clusters_of, error_of, z_of
+from dikast.audit.statistics.intervals import ALIKE, Error, clusters_of, error_of
+from dikast.audit.statistics.sample_size import pairs_for_mcnemar
 from dikast.core.text import counted
 
 Floats = NDArray[np.float64]
@@ -148,46 +146,3 @@ class Against:
         one, two = mine.sum() / inside, (self.sums.sum() - mine.sum()) / outside
         parts = (mine - one * count) / inside - (self.sums - mine - two * (self.sizes - count)) / outside
         return student(float(one - two), error_of(parts))
-
-
-def labels_for_width(half_width: float, n: int, wanted: float = 0.03) -> float:
-    """Labels needed so that an interval of `half_width` from `n` labels shrinks to +/- `wanted`."""
-    return math.ceil(n * (half_width / wanted) ** 2 - 1e-9) if math.isfinite(half_width) else math.nan
-
-
-def labels_for_pearson(r: float, wanted: float = 0.03, level: float = 0.95) -> float:
-    """Labels needed to know a correlation near `r` to +/- `wanted` (half the length of Fisher's interval)."""
-    if not abs(r) < 1:
-        return math.nan
-    z, centre = z_of(level), math.atanh(r)
-    low, high = 4, 100_000_000
-    while low < high:
-        n = (low + high) // 2
-        half = z / math.sqrt(n - 3)
-        width = (math.tanh(centre + half) - math.tanh(centre - half)) / 2
-        low, high = (low, n) if width <= wanted else (n + 1, high)
-    return low
-
-
-def pairs_for_mcnemar(gain: float, discordant: float, *, level: float = 0.05, power: float = 0.8) -> float:
-    """Items needed to see a gain in accuracy when a share `discordant` is right under one judge only.
-
-    Normal approximation (Connor 1987); NaN unless 0 < gain <= discordant <= 1.
-    """
-    if not 0 < gain <= discordant <= 1:
-        return math.nan
-    from scipy.special import ndtri
-
-    a, b = float(ndtri(1 - level / 2)), float(ndtri(power))
-    return math.ceil((a * math.sqrt(discordant) + b * math.sqrt(discordant - gain**2)) ** 2 / gain**2)
-
-
-def labels_for_rate(rate: float, null: float = 0.5, *, level: float = 0.05, power: float = 0.8) -> float:
-    """Independent observations needed to tell a rate from `null` (normal approximation)."""
-    if rate == null:
-        return math.inf
-    from scipy.special import ndtri
-
-    a, b = float(ndtri(1 - level / 2)), float(ndtri(power))
-    top = a * math.sqrt(null * (1 - null)) + b * math.sqrt(rate * (1 - rate))
-    return math.ceil((top / (rate - null)) ** 2)

@@ -12,7 +12,7 @@ from dikast.core.errors import DataError, UserError
 from dikast.core.gold import gold_number, gold_of_pair, gold_of_response
 from dikast.core.records import escaped_formula
 from dikast.core.runs.current_verdicts import RunReader
-from dikast.core.runs.lock_file import read_lock
+from dikast.core.runs.judge_lock import read_lock
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run_files import AGAIN, COMBINED, GOLD, META, RUBRICS, VERDICTS, check
 from dikast.core.runs.samples import Vote, join_votes

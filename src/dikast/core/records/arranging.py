@@ -10,9 +10,7 @@ import orjson
 
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import ITEM_KEYS, Item, item_from
-from dikast.core.records.conversations import turns_in, with_conversations
-from dikast.core.records.reading import Record
-from dikast.core.records.shapes import (
+from dikast.core.records.column_names import (
     SYSTEMS,
     Recognised,
     in_words,
@@ -21,6 +19,8 @@ from dikast.core.records.shapes import (
     recognise,
     winner,
 )
+from dikast.core.records.conversations import turns_in, with_conversations
+from dikast.core.records.reading import Record
 from dikast.core.text import near_miss
 
 NUMBERED = re.compile(r"response_(\d{1,3})")

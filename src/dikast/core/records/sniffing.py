@@ -14,8 +14,8 @@ from typing import NamedTuple
 import orjson
 
 from dikast.core.errors import DataError, UserError
+from dikast.core.records.column_names import NAMES, PAIRS, plain_name
 from dikast.core.records.files import GZIP_MAGIC, KINDS, Kind, kind_of
-from dikast.core.records.shapes import NAMES, PAIRS, plain_name
 from dikast.core.text import near_miss
 
 _HEAD = 2**16

@@ -10,8 +10,8 @@ import orjson
 from dikast.core.errors import DataError, RunError
 from dikast.core.output_folder import lock, refuse_links
 from dikast.core.runs.current_verdicts import is_in, load_keys
+from dikast.core.runs.judge_lock import newer, unreadable
 from dikast.core.runs.lines import open_line, seal
-from dikast.core.runs.lock_file import newer, unreadable
 from dikast.core.runs.opening import UNCHECKED, checksums_are_gone
 from dikast.core.runs.rubrics import scales_of
 from dikast.core.runs.run_files import (

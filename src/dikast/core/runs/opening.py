@@ -5,8 +5,8 @@ from functools import cache
 from pathlib import Path
 
 from dikast.core.errors import DataError
+from dikast.core.runs.judge_lock import newer
 from dikast.core.runs.lines import is_sealed
-from dikast.core.runs.lock_file import newer
 from dikast.core.runs.run_files import CHECKSUMS, NOTES, VERDICTS, changed_files, forget_missing, remove
 from dikast.core.text import in_shell
 

@@ -22,7 +22,7 @@ from dikast.core.records.items import scan_items
 from dikast.core.records.sources import is_address, is_data
 from dikast.core.records.writing import rebased
 from dikast.core.runs.current_verdicts import current_records
-from dikast.core.runs.lock_file import damaged_lock, ids_of, read_lock
+from dikast.core.runs.judge_lock import damaged_lock, ids_of, read_lock
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run_files import COMBINED, PREFERENCES, RUBRICS, TOTALS
 from dikast.core.runs.schema import PanelLine, PreferenceLine, TotalLine, derived_lines, outcome_of

@@ -4,9 +4,9 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
-from dikast.core.aliases import under_former_names
 from dikast.core.canonical import fingerprint
 from dikast.core.checking import option
+from dikast.core.former_names import under_former_names
 from dikast.engines.base import Engine
 from dikast.engines.key_use import check_key_use
 from dikast.engines.spec import open_engine

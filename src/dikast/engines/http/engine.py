@@ -10,11 +10,11 @@ from dikast.engines.base import Closing, Completion, Engine, Request
 from dikast.engines.budget import Budget
 from dikast.engines.http.answer import Answers
 from dikast.engines.http.body import OPTIONAL, Bodies, beginning
-from dikast.engines.http.desk import About, Asks, Desk, Reads
 from dikast.engines.http.event_loop import EventLoopThread, Flow, Job, Lane, OneLane
 from dikast.engines.http.limit import Limit
 from dikast.engines.http.prices import Price, default_table, price_of
 from dikast.engines.http.providers import PLAIN, Provider
+from dikast.engines.http.retrying import About, Asks, Desk, Reads
 from dikast.engines.http.sanitise import VERSION
 from dikast.engines.http.server_settings import Address, ServerSettings, check_key, extra_fields
 from dikast.engines.http.transport import Transport

@@ -10,7 +10,7 @@ import orjson
 
 from dikast.core.errors import DataError, UserError
 from dikast.core.runs.current_verdicts import current_verdicts
-from dikast.core.runs.lock_file import check_version, read_lock
+from dikast.core.runs.judge_lock import check_version, read_lock
 from dikast.core.runs.rubrics import load_rubrics, load_sheets
 from dikast.core.runs.run_files import (
     AGAIN,

@@ -34,7 +34,7 @@ from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item
 from dikast.core.records.sources import is_address
 from dikast.core.rubric import Rubric
-from dikast.core.runs.lock_file import damaged_lock, ids_of, read_lock
+from dikast.core.runs.judge_lock import damaged_lock, ids_of, read_lock
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run import Run
 from dikast.core.runs.run_files import GOLD, KEYS, LOCK, RUBRICS, SUMMARY, VERDICTS

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from dikast.core.errors import UserError
 from dikast.core.rubric import Rubric
-from dikast.core.runs.lock_file import read_lock
+from dikast.core.runs.judge_lock import read_lock
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run_files import RUBRICS
 from dikast.core.text import changed_lines

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from dikast.core.errors import UserError
-from dikast.core.runs.lock_file import read_lock, unreadable
+from dikast.core.runs.judge_lock import read_lock, unreadable
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run_files import KEYS, LOCK, RUBRICS, SUMMARY, VERDICTS
 from dikast.core.runs.schema import SummaryForm, misfit

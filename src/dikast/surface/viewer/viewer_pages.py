@@ -17,8 +17,8 @@ from markupsafe import Markup
 from dikast.core.errors import DataError, UserError
 from dikast.core.records.sources import is_address
 from dikast.core.rubric import Rubric
+from dikast.core.runs.judge_lock import ids_of, read_lock
 from dikast.core.runs.lines import open_line
-from dikast.core.runs.lock_file import ids_of, read_lock
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run_files import RUBRICS, VERDICTS
 from dikast.surface.report.contents import Contents, Thumbs, read_contents

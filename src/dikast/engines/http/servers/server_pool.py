@@ -15,10 +15,10 @@ from dataclasses import replace
 
 from dikast.core.errors import UserError
 from dikast.engines.base import Completion
-from dikast.engines.http.desk import Desk
 from dikast.engines.http.event_loop import EventLoopThread, Job, Lane, Later
 from dikast.engines.http.failure import Failure
 from dikast.engines.http.limit import Limit
+from dikast.engines.http.retrying import Desk
 from dikast.engines.http.servers.server_list import Location, ServerList
 
 _ROW = 3  # consecutive failures after which a server counts as down

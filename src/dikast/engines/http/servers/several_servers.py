@@ -8,10 +8,10 @@ from typing import Any
 from dikast.core.errors import EngineError, UserError
 from dikast.engines.base import Engine
 from dikast.engines.http.answer import Answers
-from dikast.engines.http.desk import About, Desk
 from dikast.engines.http.engine import Contract, HttpEngine, Waits, transport_to, within_budget
 from dikast.engines.http.event_loop import EventLoopThread
 from dikast.engines.http.providers import PLAIN, Provider
+from dikast.engines.http.retrying import About, Desk
 from dikast.engines.http.server_settings import Address, ServerSettings, key_from
 from dikast.engines.http.servers.server_list import Location, ServerList, from_file, resolved, several
 from dikast.engines.http.servers.server_pool import ServerPool

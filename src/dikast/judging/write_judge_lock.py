@@ -12,7 +12,7 @@ import orjson
 from dikast.core.canonical import fingerprint
 from dikast.core.records.arranging import Ids
 from dikast.core.rubric import Rubric, Sheet
-from dikast.core.runs.lock_file import SCHEMA, read_lock
+from dikast.core.runs.judge_lock import SCHEMA, read_lock
 from dikast.core.runs.run_files import LOCK, write_checked
 from dikast.judging.judge import Judge
 from dikast.judging.run_plan import Source

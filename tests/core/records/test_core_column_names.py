@@ -14,8 +14,8 @@ from dikast.core.errors import DataError
 from dikast.core.item import Item
 from dikast.core.part import Image, text_of
 from dikast.core.records import Arrangement, item_of, read_items, scan_items, systems_of, write_items
+from dikast.core.records.column_names import ANSWERERS, ANSWERS, ASKERS, NAMES, REQUESTS, lacking, recognise
 from dikast.core.records.items import scan_rows
-from dikast.core.records.shapes import ANSWERERS, ANSWERS, ASKERS, NAMES, REQUESTS, lacking, recognise
 
 PAGE = Path(__file__).parents[3] / "docs" / "core.md"
 

@@ -8,7 +8,7 @@ from statsmodels.stats.inter_rater import aggregate_raters
 from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_fleiss
 
 from dikast.audit.statistics.agreement import cohen_kappa
-from dikast.audit.statistics.reliability import fleiss_kappa, icc_2_1, krippendorff_alpha
+from dikast.audit.statistics.rater_agreement import fleiss_kappa, icc_2_1, krippendorff_alpha
 
 NAN = math.nan
 

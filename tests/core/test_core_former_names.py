@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from dikast.core.aliases import FORMER_NAMES, under_former_names
 from dikast.core.errors import DataError
+from dikast.core.former_names import FORMER_NAMES, under_former_names
 from dikast.training.config import Config, load_config
 
 
