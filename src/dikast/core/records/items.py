@@ -49,9 +49,9 @@ def read_items(path: str | Path, *, columns: Mapping[str, str] | None = None) ->
     `path`: a file, a folder or an address (`records.sources`). Columns with the usual names are recognised
     (`records.column_names`). `columns` maps a field of Item to the file's own name for it: `{"id": "idx",
     "instruction": "prompt"}`; "" leaves a field out. A missing id is made from the item's content. In every format
-    `response_0`, `response_1`, ... stand for `responses`. In CSV and TSV a cell is text, an empty one (other than a response) is no
-    value, `gold` is a number when it is written as one, `responses`, `images`, `meta` and `rubric` may be JSON.
-    Relative paths start at the file's folder. Two items with one id are a mistake.
+    `response_0`, `response_1`, ... stand for `responses`. In CSV and TSV a cell is text, an empty one (other than a
+    response) is no value, `gold` is a number when it is written as one, `responses`, `images`, `meta` and `rubric` may
+    be JSON. Relative paths start at the file's folder. Two items with one id are a mistake.
     """
     for found in scan_items(str(path), columns or {}):
         if isinstance(found, DataError):
