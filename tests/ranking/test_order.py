@@ -62,10 +62,12 @@ def test_cycles_by_hand() -> None:
 
 
 def test_kendall_by_hand() -> None:
-    assert kendall((0, 1, 2), [3.0, 2.0, 1.0]) == 1
-    assert kendall((0, 2, 1), [3.0, 2.0, 1.0]) == pytest.approx(1 / 3)
-    assert kendall((0, 1, 2), [3.0, 2.0, 2.0]) == 1  # the pair of equals says nothing
-    assert math.isnan(kendall((0, 1), [1.0, 1.0]))
+    assert kendall((9, 4, 2), [3.0, 2.0, 1.0]) == 1
+    assert kendall((9, 2, 4), [3.0, 2.0, 1.0]) == pytest.approx(1 / 3)
+    assert kendall((9, 4, 2), [3.0, 2.0, 2.0]) == 1  # the pair of equals says nothing
+    assert kendall((9, 9, 2), [3.0, 2.0, 1.0]) == pytest.approx(2 / 3)  # of three pairs two are right, one is a tie
+    assert kendall((1, 1, 1), [3.0, 2.0, 1.0]) == 0
+    assert math.isnan(kendall((2, 1), [1.0, 1.0]))
 
 
 def contests(items: int, k: int, bias: float, noise: float, pairs: str, seed: int = 0) -> list[Games]:

@@ -9,6 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 import dikast
+from dikast.audit.panel_audit import audit_source
+from dikast.audit.plan import AuditPlan
 from dikast.core.errors import UserError
 from dikast.judging.judge import Judge
 from dikast.ranking.rank_file import rank_file
@@ -101,6 +103,24 @@ def test_a_judge_of_the_first_slot_names_no_best_response(tmp_path: Path) -> Non
     assert any("the rest is compared by the schedule half" in note for note in summary["notes"])
     few = ranked(path, tmp_path / "few", judge="mock:first-slot", comparisons=4)
     assert few["ranking"]["schedules"] == {"full": 8, "knockout": 22}
+
+
+@pytest.mark.parametrize("schedule", ["full", "half", "knockout"])
+def test_a_judge_that_tells_nothing_apart_agrees_with_gold_as_often_as_chance(schedule: str, tmp_path: Path) -> None:
+    rows = [{**each, "gold": [5, 2, 1]} for each in items(4, k=3)]  # in the order of the file, as `chosen` comes first
+    path = write_jsonl(tmp_path / "items.jsonl", rows)
+    told = ranked(path, tmp_path / "run", judge="mock:first-slot", schedule=schedule)["ranking"]["gold"]
+    assert told["first_is_best"]["value"] == pytest.approx(told["at_random"]) == pytest.approx(1 / 3)
+    assert told["kendall_tau"]["value"] == 0
+    assert {tuple(each["ranks"]) for each in lines(tmp_path / "run")} == {(1, 1, 1)}
+
+
+def test_items_of_a_ranking_that_were_asked_in_one_order_are_not_called_unjudged(tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "items.jsonl", items(30, k=3))
+    ranked(path, tmp_path / "run", judge="mock:first-slot")  # a pilot in both orders, the rest by half
+    notes = audit_source(AuditPlan(tmp_path / "run")).notes
+    assert "66 pairs that the ranking asked in one order only left out" in notes
+    assert not [note for note in notes if "not judged" in note]
 
 
 def test_what_cannot_be_compared_is_told_and_counted(tmp_path: Path) -> None:
@@ -208,6 +228,8 @@ def test_one_item_as_a_call() -> None:
     found = judge.rank(id="q1", instruction="q", responses=["a", "b", "c"], gold=[1, 5, 3])
     assert (found.order, found.comparisons) == ((1, 2, 0), 6)
     assert repr(found) == "<Ranking of 'q1': 1 > 2 > 0 (full, 6 comparisons)>"
+    tied = dikast.Judge("mock:first-slot", "helpfulness").rank(id="q1", instruction="q", responses=["a", "b", "c"])
+    assert repr(tied) == "<Ranking of 'q1': 0 = 1 = 2 (full, 6 comparisons)>"
     duel = judge.rank(id="q1", instruction="q", responses=["a", "b", "c"], gold=[1, 5, 3], schedule="duel")
     assert (duel.order, duel.comparisons, duel.rewards) == ((1, 2, 0), 2, (None, None, None))
     with pytest.raises(UserError, match="1 different responses"):

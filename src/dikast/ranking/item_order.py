@@ -103,7 +103,12 @@ def cycles_of(games: Games, bias: float) -> tuple[int, int]:
     return cycles, triples
 
 
-def kendall(order: Sequence[int], truth: Sequence[float]) -> float:
-    """The share of pairs in the right order minus that in the wrong one, from -1 to 1; NaN without pairs."""
-    right = [np.sign(truth[i] - truth[j]) for i, j in combinations(order, 2) if truth[i] != truth[j]]
+def kendall(said: Sequence[float], truth: Sequence[float]) -> float:
+    """Of the pairs that `truth` tells apart, the share in the right order minus that in the wrong one, from -1 to 1.
+
+    said, truth: a number for each response, the greater the better. A pair of equal `said` counts as neither right nor
+    wrong; NaN without pairs.
+    """
+    pairs = [(i, j) for i, j in combinations(range(len(truth)), 2) if truth[i] != truth[j]]
+    right = [np.sign(said[i] - said[j]) * np.sign(truth[i] - truth[j]) for i, j in pairs]
     return float(np.mean(right)) if right else math.nan

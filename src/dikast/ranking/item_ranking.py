@@ -42,7 +42,10 @@ class Ranking:
     reason: str = ""
 
     def __repr__(self) -> str:
-        said = " > ".join(map(str, self.order)) or self.reason
+        said = self.reason
+        for place, i in enumerate(self.order):
+            tied = place > 0 and self.ranks[i] == self.ranks[self.order[place - 1]]
+            said = f"{said} {'=' if tied else '>'} {i}" if place else str(i)
         return f"<Ranking of {self.item!r}: {said} ({self.schedule}, {self.comparisons} comparisons)>"
 
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
-from dikast.judging.summary import Rate
+from dikast.audit.statistics.intervals import share
+from dikast.judging.summary import LEVEL, Rate
 from dikast.ranking.comparisons import Values
 from dikast.ranking.item_order import kendall
 from dikast.ranking.item_ranking import Ranking
@@ -28,7 +29,9 @@ def ranking_summary(lines: Sequence[Ranked], tournament: Tournament, skipped: Ma
     `slot_bias` and `noise` are by kind of value, in its units; the noise is the standard deviation of a comparison.
     `cycles` are of the triples of responses whose three preferences are known. `gold`: the share of items whose first
     response is (among) the best by gold, what drawing one at random would reach, and the mean of Kendall's tau over
-    the pairs that gold tells apart; items with gold for fewer than two ranked responses, or the same for all, are out.
+    the pairs that gold tells apart. Responses that share the first place earn their mean, and a pair of equal rank is
+    neither right nor wrong: a judge that tells nothing apart reaches what chance does. Items with gold for fewer than
+    two ranked responses, or the same for all, are out.
     """
     rankings = [each.ranking for each in lines]
     bias: dict[str, Any] = {}
@@ -60,7 +63,7 @@ def ranking_summary(lines: Sequence[Ranked], tournament: Tournament, skipped: Ma
 
 
 def _gold(lines: Sequence[Ranked]) -> dict[str, Any]:
-    first, chance, taus = 0, 0.0, []
+    first, chance, taus = list[float](), list[float](), list[float]()
     for ranking, gold in lines:
         if gold is None:
             continue
@@ -70,11 +73,16 @@ def _gold(lines: Sequence[Ranked]) -> dict[str, Any]:
         if len(order) < max(2, len(ranking.order)) or min(inside) == max(inside):
             continue
         best = max(inside)
-        first += truth[order[0]] == best
-        chance += inside.count(best) / len(inside)
-        taus.append(kendall(order, truth))
+        leading = [i for i in order if ranking.ranks[i] == ranking.ranks[order[0]]]
+        first.append(sum(truth[i] == best for i in leading) / len(leading))
+        chance.append(inside.count(best) / len(inside))
+        taus.append(kendall([-(ranking.ranks[i] or 0) for i in order], inside))
     n = len(taus)
     if not n:
         return {}
-    tau = Rate.mean(taus)
-    return {"first_is_best": asdict(Rate.share(first, n)), "at_random": chance / n, "kendall_tau": asdict(tau)}
+    best_first = share(first, LEVEL)
+    return {
+        "first_is_best": asdict(Rate(best_first.value, best_first.low, best_first.high, n)),
+        "at_random": sum(chance) / n,
+        "kendall_tau": asdict(Rate.mean(taus, within=(-1.0, 1.0))),
+    }

@@ -92,7 +92,7 @@ def with_duel(grades: Floats, strengths: Floats) -> tuple[int, ...]:
 def _goals(orders: Sequence[Sequence[int]], quality: Floats) -> dict[Goal, Rate]:
     best = [order[0] == truth.argmax() for order, truth in zip(orders, quality, strict=True)]
     worst = [order[-1] == truth.argmin() for order, truth in zip(orders, quality, strict=True)]
-    taus = [kendall(order, truth.tolist()) for order, truth in zip(orders, quality, strict=True)]
+    taus = [kendall(range(len(order), 0, -1), truth[list(order)]) for order, truth in zip(orders, quality, strict=True)]
     n = len(orders)
     return {
         "best": Rate.share(sum(best), n),

@@ -131,7 +131,8 @@ def _show_ranking(ranking: dict[str, Any]) -> None:
     if ranking["cycles"]["n"]:
         echo(f"cycles      {_rate(ranking['cycles'])} of the {ranking['cycles']['n']:,} triples with three preferences")
     if gold := ranking.get("gold"):
-        beside = f"at random {gold['at_random']:.2%}, n = {gold['first_is_best']['n']:,}"
+        n = gold["first_is_best"]["n"]
+        beside = f"at random {gold['at_random']:.2%}, n = {n:,} of {ranking['ranked']:,}: those that gold tells apart"
         echo(f"gold        first response is the best by gold {_rate(gold['first_is_best'])} ({beside})")
         echo(f"            Kendall's tau with gold {_value(gold['kendall_tau'])}")
 

@@ -1,7 +1,7 @@
 """From a plan to arrays: columns are found, joined and checked against the scale, and lost rows are counted."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -94,7 +94,7 @@ def load(plan: AuditPlan, watch: Watch | None = None) -> Data:
             data.notes.append(
                 f"{counted(rows.outdated, 'joint verdict')} of other samples left out: run again to join these"
             )
-        _say_unmatched_items(data, gold)
+        _say_unmatched_items(data, gold, rows.asked_once_items)
     data = _filtered(data, plan)
     told = [undefined_told(role.removeprefix(_REASON), why) for role, why in data.words.items() if _REASON in role]
     data.notes += filter(None, told)
@@ -342,14 +342,15 @@ def _say_duplicates(data: Data, keys: tuple[str, ...]) -> None:
         )
 
 
-def _say_unmatched_items(data: Data, gold: dict[str, dict[str, Any]]) -> None:
+def _say_unmatched_items(data: Data, gold: dict[str, dict[str, Any]], left_out: Collection[str]) -> None:
+    """Say which items lack gold or a verdict; those of pairs that were `left_out` were judged."""
     if not gold or "item" not in data.words:
         return
     judged = set(data.words["item"].names)
     known = set().union(*gold.values())
     if without := len(judged - known):
         data.notes.append(f"{counted(without, 'judged item')} without gold")
-    if unused := len(known - judged):
+    if unused := len(known - judged - set(left_out)):
         data.notes.append(f"{counted(unused, 'item')} with gold that were not judged")
 
 

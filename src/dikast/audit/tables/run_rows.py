@@ -63,6 +63,7 @@ class RunRows(Rows):
     stale: int = 0
     outdated: int = 0
     asked_once: int = 0
+    asked_once_items: frozenset[str] = frozenset()
     _rubrics: dict[str, tuple[str, Scale]] | None = None
     _meta: dict[str, dict[str, Any]] = field(default_factory=dict)
 
@@ -103,6 +104,7 @@ class RunRows(Rows):
         """The pairs of a ranking that are comparable: those with both orders if there are any, else all in one."""
         twice = {key: found for key, found in pairs.items() if all(order in found[0] for order in ORDERS)}
         self.asked_once = len(pairs) - len(twice) if twice else 0
+        self.asked_once_items = frozenset(str(key[0]) for key in pairs if key not in twice) if twice else frozenset()
         return twice or {key: (_as_shown(row), line) for key, (row, line) in pairs.items()}
 
     def _joint(
