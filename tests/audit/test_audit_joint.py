@@ -119,6 +119,22 @@ def test_a_judge_that_always_takes_the_first_slot_names_no_winner(tmp_path: Path
     assert any("half a win for each: 1.0000" in note for note in found["tables"]["ranking"]["notes"])
 
 
+def test_a_column_of_joint_verdicts_shows_the_disagreements_in_it(tmp_path: Path, run_audit: Run) -> None:
+    said = (("a", "a"), ("disagree", "a"), ("disagree", "b"), ("tie", "tie"), ("b", "tie"))
+    rows = [{"said": each, "gold": gold, "x": "u", "y": "v"} for each, gold in said]
+    command = ("--score", "said", "--pairwise", "--gold", "gold", "--first", "x", "--second", "y")
+    found = run_audit(write(tmp_path / "x.csv", rows), *command)
+    assert "one order" not in str(found)
+    assert "as shown" not in str(found)
+    assert rows_of(found, "accuracy", "statistic")["accuracy (all)"]["both together"]["value"] == 2 / 5
+    assert rows_of(found, "classes", "verdict")["both together"]["disagree"]["value"] == 2 / 5
+    assert rows_of(found, "confusion", "gold")["first"]["disagree"] == 1
+    sides = {side: row["share"]["value"] for side, row in rows_of(found, "preferences", "side").items()}
+    assert (sides["tie"], sides["disagree"]) == (1 / 5, 2 / 5)
+    player = rows_of(found, "players", "player")["u"]
+    assert (player["ties"], player["disagree"], player["win rate (half)"]["value"]) == (1, 2, 2.5 / 5)
+
+
 def test_players_and_strengths_are_of_joint_verdicts(tmp_path: Path, run_audit: Run) -> None:
     # x beats y twice, ties once, and disagrees three times with x first: joint 2 wins, 1 tie, 3 disagreements of 6
     orders = [("a", "a")] * 2 + [("tie", "tie")] + [("a", "b")] * 3

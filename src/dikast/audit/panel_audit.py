@@ -11,9 +11,8 @@ import orjson
 from dikast.audit.audit import audit_file
 from dikast.audit.estimate import Estimate
 from dikast.audit.plan import AuditPlan
-from dikast.audit.rendering import ONE_ORDER_NAME, Audit, Cell, Table, table
+from dikast.audit.rendering import Audit, Cell, Table, table
 from dikast.audit.results import Accuracy, Agreement, Failures, Orders
-from dikast.audit.tables.choices import ONE_ORDER
 from dikast.audit.tables.run_rows import JOINT, PROMPT, gold_by_item, gold_scale_of, has_gold, open_rows, scale_of
 from dikast.core.errors import UserError
 from dikast.core.runs.run import Run
@@ -21,7 +20,7 @@ from dikast.core.runs.run_files import GOLD, SUMMARY, VERDICTS
 from dikast.core.runs.schema import PanelLine, derived_lines
 from dikast.core.text import counted
 
-_PANEL = "panel"  # the column of the joint verdict
+_PANEL, _STATUS = "panel", "panel status"  # the columns of the joint verdict, and of why there is none
 _SHOWN = ("pearson", "exact", "mae", "bias")
 
 
@@ -33,6 +32,11 @@ def is_panel(folder: Path) -> bool:
 def audit_source(plan: AuditPlan) -> Audit:
     """The audit of a panel's folder; for any other source, `audit_file`."""
     return panel_audit(plan) if is_panel(plan.file) else audit_file(plan)
+
+
+def asked_in_one_order(run: Run) -> bool:
+    """Whether a judge of a panel saw each pair in one order only."""
+    return any((judge.summary.get("preferences") or {}).get("one_order") for judge in run.runs)
 
 
 def panel_audit(plan: AuditPlan) -> Audit:
@@ -52,10 +56,8 @@ def panel_audit(plan: AuditPlan) -> Audit:
         rows = list(_rows(run, judges[0].folder, plan, pairs=pairs))
         file.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
         gold = any("gold" in row for row in rows)
-        joint = audit_file(_plan(plan, file, judges[0].folder, pairs=pairs, gold=gold, metas=rows))
+        joint = audit_file(_plan(plan, file, run, pairs=pairs, gold=gold, metas=rows))
         among = _among(plan, file, judges[0].folder, len(judges)) if not pairs and len(judges) > 1 else ()
-    if pairs and not any((judge.summary.get("preferences") or {}).get("one_order") for judge in judges):
-        joint = dataclasses.replace(joint, tables=tuple(_of_both_orders(each) for each in joint))
     first = _judges_table([*names, f"panel of {len(judges)}"], [*each, joint], pairs=pairs)
     told = tuple(f"judge {name}: {note}" for name, found in zip(names, each, strict=True) for note in found.notes)
     return Audit(str(plan.file), joint.rows, (joint.tables[0], first, *among, *joint.tables[1:]), told, each[0].plan)
@@ -79,6 +81,7 @@ def _rows(run: Run, first: Path, plan: AuditPlan, *, pairs: bool) -> Iterator[di
         told |= {name: own[name] for name in ("system", PROMPT, "system_a", "system_b") if own.get(name)}
         told |= {f"judge {number}": score for number, score in enumerate(line["scores"], 1)}
         told[_PANEL] = line["majority"] if pairs else line["mean"]
+        told[_STATUS] = "ok" if told[_PANEL] is not None else "no_majority" if pairs else "no_score"
         if (value := own.get(column)) is not None:
             told["gold"] = value
         yield told
@@ -88,18 +91,19 @@ def _responses(row: dict[str, Any]) -> tuple[int, ...]:
     return (row["first"], row["second"]) if "first" in row else (row["response"],)
 
 
-def _plan(
-    plan: AuditPlan, file: Path, first: Path, *, pairs: bool, gold: bool, metas: list[dict[str, Any]]
-) -> AuditPlan:
+def _plan(plan: AuditPlan, file: Path, run: Run, *, pairs: bool, gold: bool, metas: list[dict[str, Any]]) -> AuditPlan:
     """The plan for the joint verdict."""
     several = len({row["item"] for row in metas}) < len(metas)
     systems = {"first": "system_a", "second": "system_b"} if pairs and "system_a" in metas[0] else {}
-    own: dict[str, Any] = {"scale": scale_of(first), "between": True} if not pairs else {"pairwise": True, **systems}
+    own: dict[str, Any] = {"pairwise": True, "joint": not asked_in_one_order(run), **systems}
+    if not pairs:
+        own = {"scale": scale_of(run.runs[0].folder), "between": True}
     if not pairs and len({row["system"] for row in metas if "system" in row}) > 1:
         own["players"] = ("system", PROMPT) if any(PROMPT in row for row in metas) else ("system",)
     return AuditPlan(
-        file, score=_PANEL, gold=("gold",) if gold else (), by=plan.by, cluster="item" if several else "",
-        where=plan.where, draws=plan.draws, level=plan.level, seed=plan.seed, width=plan.width, **own,
+        file, score=_PANEL, status=_STATUS, gold=("gold",) if gold else (), by=plan.by,
+        cluster="item" if several else "", where=plan.where, draws=plan.draws, level=plan.level, seed=plan.seed,
+        width=plan.width, **own,
     )  # fmt: skip
 
 
@@ -118,15 +122,6 @@ def _among(plan: AuditPlan, file: Path, first: Path, count: int) -> tuple[Table,
         for each in found
         if each.name in names
     )
-
-
-def _of_both_orders(told: Table) -> Table:
-    """Mark a table as one of joint verdicts over both orders."""
-    result = told.result
-    if isinstance(result, Accuracy):
-        result = dataclasses.replace(result, one_order=False)
-    title, notes = told.title.removesuffix(ONE_ORDER_NAME), tuple(note for note in told.notes if note != ONE_ORDER)
-    return dataclasses.replace(told, title=title, notes=notes, result=result, one_order=False)
 
 
 def _judges_table(names: list[str], audits: list[Audit], *, pairs: bool) -> Table:

@@ -277,7 +277,21 @@ def test_a_panel_that_compares(tmp_path: Path) -> None:
     assert found["panel"].estimate("panel of 3", "no verdict").value == 1 - len(right) / 10
     assert found["panel"].estimate("3 mock:first-slot", "same in both orders").value == 0.0
     assert found["players"]["x"]["games"] == len(right)
-    assert "in one order" not in found["accuracy"].title
+    assert [row[0] for row in found["failures"].rows] == ["failed", "ok", "no_majority"]
+    assert "one order" not in str(found.to_dict()["tables"])
+    assert "as shown" not in str(found.to_dict()["tables"])
+    end = next(line for line in done.stdout.splitlines() if line.startswith("panel: "))
+    assert "order" not in end
+    assert dikast_here("report", tmp_path / "panel", "-o", tmp_path / "page.md").returncode == 0
+    own = (tmp_path / "page.md").read_text("utf-8").partition("\n### panel (")[2].partition("\n### ")[0]
+    assert "| Same verdict in both orders | unknown | see each judge |" in own
+    assert "order" not in own.partition("\n\n|")[0]
+    for judge in (tmp_path / "panel").glob("[123]-*"):  # as after --one-order: what the panel says is of one order too
+        told = orjson.loads((judge / "summary.json").read_bytes())
+        told["preferences"]["one_order"] = True
+        (judge / "summary.json").write_bytes(orjson.dumps(told))
+        (judge / "checksums.json").unlink()
+    assert "as shown" in str(package.audit(tmp_path / "panel", draws=20)["accuracy"].columns)
 
 
 def own(path: Path, n: int = 12) -> Path:

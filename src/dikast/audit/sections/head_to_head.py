@@ -31,7 +31,8 @@ def played_table(given: Paired, names: Sequence[str], first: Codes, second: Code
         return None
     met = [_met(given, final, names, first, second, i, j) for i, j in itertools.combinations(range(len(names)), 2)]
     met.sort(key=lambda each: (-each.rate.n, each.first, each.second))
-    return _told([each for each in met if each.rate.n], "the pairs of both", one_order=given.one_order)
+    found = [each for each in met if each.rate.n]
+    return _told(found, "the pairs of both", may_disagree=given.may_disagree, one_order=given.one_order)
 
 
 def _met(given: Paired, final: Codes, names: Sequence[str], first: Codes, second: Codes, one: int, two: int) -> Meeting:
@@ -73,13 +74,13 @@ def scored_table(scores: Floats, place: Codes, names: Sequence[str], level: floa
     return _told([each for each in met if each.rate.n], "the prompts of both")
 
 
-def _told(met: list[Meeting], what: str, *, one_order: bool = False) -> Table:
+def _told(met: list[Meeting], what: str, *, may_disagree: bool = False, one_order: bool = False) -> Table:
     both = any(each.orders for each in met)
     rows = list(_rows(met[:_MOST_ROWS], both=both))
     columns = ("first", "second", "n", "first wins", *([f"first wins, {each}" for each in _ORDERS] if both else []))
     more = f"the {_MOST_ROWS} with most games; all {len(met):,} are in --json" if len(met) > _MOST_ROWS else ""
     told = f"first wins: the share of {what} that the first wins; a tie is half a win"
-    told += ", as are orders that disagree" if both else ""
+    told += ", as are orders that disagree" if may_disagree else ""
     return table(
         "head to head", "Head to head", (*columns, *(["disagree"] if both else [])), rows, told, more,
         result=HeadToHead(tuple(met)), one_order=one_order,

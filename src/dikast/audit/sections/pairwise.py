@@ -94,6 +94,8 @@ def _told(unscored: str) -> str:
 
 
 def _orders_told(given: Paired) -> str:
+    if given.joint:
+        return "both together: joint verdicts of both orders, as they stand there"
     if given.swapped is None:
         return ""
     return (
@@ -107,7 +109,7 @@ def _views(given: Paired) -> dict[str, Codes]:
     if given.choice is None or given.final is None:
         return {}
     if given.swapped is None:
-        return {"as shown": given.choice}
+        return {"both together" if given.joint else "as shown": given.choice}
     return {"both together": given.final, "as shown": given.choice, "swapped": given.swapped}
 
 
@@ -186,7 +188,7 @@ def class_table(given: Paired) -> Table:
         codes = given.clusters(counts)
         scores = class_estimates(said, gold, given.how, codes, outside=(WRONG, DISAGREE))
         ties = [share(each == TIE, given.level, codes) for each in (said, gold)]
-        if given.swapped is not None:
+        if given.may_disagree:
             ties.append(share(said == DISAGREE, given.level, codes))
         chosen = counts & np.isin(view, (FIRST, SECOND, TIE))
         spread = spread_of(view[chosen].astype(np.float64), _THREE, given.how, given.clusters(chosen))
@@ -201,11 +203,11 @@ def class_table(given: Paired) -> Table:
         "cohen_kappa",
         "ties",
         "gold ties",
-        *(["disagree"] if given.swapped is not None else []),
+        *(["disagree"] if given.may_disagree else []),
         "discrimination",
     )
     note = "a disagreement of the orders counts as a miss, not as a class; discrimination is of the other verdicts"
-    told = note if given.swapped is not None else ""
+    told = note if given.may_disagree else ""
     return table("classes", "As classes: first, second, tie", columns, rows, told, one_order=given.one_order)
 
 
@@ -215,7 +217,7 @@ def confusion_table(given: Paired) -> Table:
     final = given.final
     if final is None:
         raise ValueError("verdicts are due")
-    said_codes = (FIRST, SECOND, TIE, DISAGREE) if given.swapped is not None else (FIRST, SECOND, TIE)
+    said_codes = (FIRST, SECOND, TIE, DISAGREE) if given.may_disagree else (FIRST, SECOND, TIE)
     for code, name in enumerate(pairs.NAMES):
         mine = given.gold == code
         rows.append(
@@ -225,7 +227,7 @@ def confusion_table(given: Paired) -> Table:
                 int((mine & np.isin(final, (NONE, WRONG))).sum()),
             ]
         )
-    columns = ("gold", *pairs.NAMES, *(["disagree"] if given.swapped is not None else []), "none")
+    columns = ("gold", *pairs.NAMES, *(["disagree"] if given.may_disagree else []), "none")
     return table("confusion", "Gold (down) and judge (across)", columns, rows, one_order=given.one_order)
 
 
@@ -366,14 +368,15 @@ def preference_table(given: Paired) -> Table:
         if given.one_order:
             note += ": also where it is the slot that wins, not a response"
     joint = "joint verdicts of both orders: "
-    joint += "a side wins where both name it" if given.two_games == "both" else TWO_GAMES[given.two_games]
+    both = given.joint or given.two_games == "both"
+    joint += "a side wins where both name it" if both else TWO_GAMES[given.two_games]
     return table(
         "preferences",
         f"Preferences in {counted(int(known.sum()), 'pair')}",
         ("side", "share"),
         rows,
         note,
-        ONE_ORDER if given.one_order else joint if given.swapped is not None else "",
+        ONE_ORDER if given.one_order else joint,
         NEAREST if given.soft else "",
         one_order=given.one_order,
     )
@@ -393,4 +396,4 @@ def _soft_rows(given: Paired, soft: Floats) -> list[list[Cell]]:
 
 def _sides(given: Paired) -> list[tuple[int, str]]:
     found = [(FIRST, "first wins"), (TIE, "tie"), (SECOND, "second wins")]
-    return found if given.swapped is None else [*found[:2], (DISAGREE, "disagree"), found[2]]
+    return found if not given.may_disagree else [*found[:2], (DISAGREE, "disagree"), found[2]]

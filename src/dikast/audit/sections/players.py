@@ -202,7 +202,7 @@ def _board(
     columns = ["player", *(["group"] if several else []), "beats anchor", "strength", "rank"]
     columns += [*(["covariates equal"] if controlled is not None else []), *(["prior"] if touched else [])]
     idle = [name for code, name in enumerate(names) if not ranking.played[code]]
-    joint = given.swapped is not None
+    joint = not given.one_order
     games = counted(ranking.n, "pair" if joint else "game")
     apart = f" in {int(groups.max())} groups that never met" if several else ""
     return table(
@@ -213,7 +213,7 @@ def _board(
         f"beats anchor: the probability of beating {against}, a tie being half a win; strength: its log-odds",
         _GROUPS_TOLD if several else "",
         "a soft preference p counts as p of a win and 1 - p of a loss" if given.soft else "",
-        _disagreement_told(given) if joint and not given.soft else ONE_ORDER if given.one_order else "",
+        ONE_ORDER if given.one_order else _disagreement_told(given) if given.may_disagree and not given.soft else "",
         _LENGTH_TOLD if "length" in data.numbers and "length" not in effects else "",
         f"no game with a verdict, so no strength and no rank: {', '.join(idle)}" if idle else "",
         _PRIOR_TOLD if touched else "",
@@ -259,7 +259,7 @@ def _counts(given: Paired, names: list[str], first: Codes, second: Codes, how: R
     final = given.final if given.final is not None else np.full(len(first), NONE)
     lost_all, split = final == WRONG, final == DISAGREE
     worth = np.select([final == FIRST, final == SECOND, (final == TIE) | split], [1.0, 0.0, 0.5], np.nan)
-    both = given.swapped is not None
+    both = given.may_disagree
     outcomes = ("strong wins", "wins", "ties", "losses", "strong losses", *(["disagree"] if both else []))
     rows: list[list[Cell]] = []
     records: dict[str, PlayerRecord] = {}

@@ -33,8 +33,9 @@ class Paired:
     """Choices as codes (n,): in the order shown, in the swapped order (as responses) or None, gold, raters (R, n).
 
     `known` and `known_swapped` say where an order has a verdict, whatever the rule (`unscored`, a code) made of the
-    others; `soft` is what the first response earns in each order (n,), where preferences may lie between the choices;
-    `strong` where every order has a strong one; `status` is that of the pair, its orders' stand beside it.
+    others; `joint` says that `choice` joins both orders already; `soft` is what the first response earns in each order
+    (n,), where preferences may lie between the choices; `strong` where every order has a strong one; `status` is that
+    of the pair, its orders' stand beside it.
     """
 
     choice: Codes | None
@@ -53,6 +54,7 @@ class Paired:
     how: Resampling
     two_games: TwoGames = "both"
     soft: tuple[Floats, ...] = ()
+    joint: bool = False
 
     @property
     def softly(self) -> Floats | None:
@@ -66,8 +68,13 @@ class Paired:
 
     @property
     def one_order(self) -> bool:
-        """Whether the verdicts are of one order of each pair; a column with disagreements joins both already."""
-        return self.swapped is None and self.choice is not None and not (self.choice == DISAGREE).any()
+        """Whether the verdicts are of one order of each pair."""
+        return self.swapped is None and self.choice is not None and not self.joint
+
+    @property
+    def may_disagree(self) -> bool:
+        """Whether a disagreement of the orders is one of the outcomes."""
+        return self.swapped is not None or (self.choice is not None and bool((self.choice == DISAGREE).any()))
 
     @property
     def final(self) -> Codes | None:
@@ -138,6 +145,8 @@ def paired(data: Data) -> Paired:
         plan.resampling,
         plan.two_games,
         tuple(each.soft for each in (choice, swapped) if each is not None and each.soft is not None),
+        # a column with disagreements joins both orders, whoever wrote it
+        swapped is None and choice is not None and (plan.joint or bool((choice.codes == DISAGREE).any())),
     )
 
 

@@ -14,7 +14,7 @@ import orjson
 
 from dikast.audit.audit import audit_file
 from dikast.audit.estimate import Estimate
-from dikast.audit.panel_audit import panel_audit
+from dikast.audit.panel_audit import asked_in_one_order, panel_audit
 from dikast.audit.plan import AuditPlan
 from dikast.audit.rendering import Audit
 from dikast.audit.tables.record_rows import Rows
@@ -75,6 +75,7 @@ class RunPage:
     entries: list[Entry] = field(default_factory=list)
     queued: list[Item] = field(default_factory=list)  # the items of the queue, each once, in its order
     one_order: bool = False  # each pair was asked in one order
+    panel: bool = False  # the joint verdict of several judges, whose runs have pages of their own
     rows: int = 0
     differing: int = 0  # rows without a verdict, or with another than gold
     failed: int = 0  # rows without a verdict
@@ -148,6 +149,7 @@ def collect_panel(folder: Path, asked: Asked) -> RunPage:
     page.kind = "pairwise" if run.runs and run.runs[0].kind in ("pairwise", "from-absolute") else "absolute"
     page.audit = panel_audit(dataclasses.replace(asked.plan, file=folder))
     page.rows = page.audit.rows
+    page.panel, page.one_order = True, page.pairwise and asked_in_one_order(run)
     return page
 
 

@@ -15,6 +15,7 @@ from dikast.audit.results import (
     Failures,
     Leaderboard,
     Orders,
+    Players,
     ScoreIntervals,
     Slices,
 )
@@ -40,6 +41,9 @@ class Card(NamedTuple):
     mood: str = ""
 
 
+_EACH = "see each judge"  # of a panel: its joint verdict has no such figure
+
+
 def cards(page: RunPage) -> list[Card]:
     """Failure and forced rate, agreement, bias, calibration, cost."""
     return [*_failures(page), _agreement(page), _bias(page), _calibration(page), _cost(page)]
@@ -53,7 +57,8 @@ def sentence(page: RunPage) -> str:
     failures = audit.result(Failures)
     failed = failures.failed if failures else None
     what = "pairs" if page.pairwise else "questions"
-    told = "; ".join([_failed_in_words(failed, what, one_order=page.one_order), *_position_in_words(page)])
+    by_order = page.pairwise and not page.one_order and not page.panel
+    told = "; ".join([_failed_in_words(failed, what, by_order=by_order), *_position_in_words(page)])
     main = main_figure(page)
     if main is None:
         return f"{told}; there is no gold, so how often the verdicts are right is unknown."
@@ -84,7 +89,9 @@ def winners(page: RunPage) -> str:
     told = ", ".join(f"{name} {rate:.3f} (n = {rate.n:,})" for name, rate in ordered[:_MOST_PLAYERS])
     more = f" and {len(ordered) - _MOST_PLAYERS:,} more" if len(ordered) > _MOST_PLAYERS else ""
     undecided = "; the intervals include an even result" if len(ordered) == 2 and not ordered[0][1].low > 0.5 else ""
-    orders = ", each pair in one order only" if page.one_order else ""
+    records = page.audit.result(Players)
+    split = records is not None and any(each.outcomes.get("disagree") for each in records.players.values())
+    orders = ", each pair in one order only" if page.one_order else ", as are orders that disagree" if split else ""
     return f"win rates (a tie is half a win{orders}): {told}{more}{undecided}"
 
 
@@ -125,14 +132,14 @@ def labels_told(page: RunPage) -> str:
     return "Verdicts in one order of each pair" if page.one_order else "Joint verdicts of both orders"
 
 
-def _failed_in_words(failed: Estimate | None, what: str, *, one_order: bool) -> str:
+def _failed_in_words(failed: Estimate | None, what: str, *, by_order: bool) -> str:
     if failed is None:
         return "The failure rate is unknown"
     if failed.value == 0:
         if failed.n == 1:
             return f"The only {what.removesuffix('s')} got a verdict"
         return f"All {failed.n:,} {what} got a verdict"
-    lost = "had no verdict in one order or both" if what == "pairs" and not one_order else "got no verdict"
+    lost = "had no verdict in one order or both" if by_order else "got no verdict"
     if failed.n == 1:
         return f"The only {what.removesuffix('s')} {lost}"
     return f"{failed.value:.1%} {_percents(failed)} of {failed.n:,} {what} {lost}"
@@ -143,6 +150,8 @@ def _position_in_words(page: RunPage) -> Iterator[str]:
     if not page.pairwise or page.audit is None:
         return
     orders = page.audit.result(Orders)
+    if orders is None and page.panel and not page.one_order:
+        return  # the orders are those of each judge
     if orders is None:
         yield "each pair was asked in one order, so position bias cannot be separated from a preference for a response"
         return
@@ -213,7 +222,9 @@ def _failures(page: RunPage) -> Iterator[Card]:
             notes.append(f"conflict in the reply: {round(found.conflicts.value * found.conflicts.n)}")
     mood = "" if failed and failed.value == 0 else "bad" if failed and failed.value > 0.05 else ""
     yield Card("Without a verdict", _percent(failed), (_interval(failed), *notes), mood)
-    if forced is None and audit is not None:  # no reply was read, or none by a marker
+    if page.panel:
+        yield Card("Marker added by Dikast", "unknown", (_EACH,), "unknown")
+    elif forced is None and audit is not None:  # no reply was read, or none by a marker
         said = "there is no verdict" if failed is not None and failed.value == 1 else "no verdict was read at a marker"
         yield Card("Marker added by Dikast", "undefined", (said,))
     else:
@@ -272,6 +283,7 @@ def _orders(page: RunPage) -> Card:
     orders = audit.result(Orders) if audit else None
     if orders is None:
         why = "there is no audit" if audit is None else "each pair was asked in one order only"
+        why = _EACH if page.panel and not page.one_order else why
         return Card(title, "unknown", (why,), "unknown")
     for name, share in orders.disagreements.items():
         if share.value > 0:
@@ -305,6 +317,8 @@ def _calibration(page: RunPage) -> Card:
 def _why_uncalibrated(page: RunPage, calibration: Calibration | None) -> str:
     if page.audit is None:
         return "there is no audit"
+    if page.panel:
+        return _EACH
     if not page.audit.plan.get("gold"):
         return "there is no gold"
     return calibration.told if calibration else "no probabilities of the labels were read"
@@ -314,7 +328,7 @@ def _cost(page: RunPage) -> Card:
     usage = page.summary.get("usage")
     if not usage:
         why = "the file does not say what was spent" if page.folder.is_file() else "summary.json is missing"
-        why = "see each judge" if page.audit is not None and "panel" in page.audit else why
+        why = _EACH if page.panel else why
         return Card("Cost", "unknown", (why,), "unknown")
     usage = asdict(Usage()) | usage  # what an edited summary leaves out counts as nothing
     cost = usage["cost"]
