@@ -10,10 +10,12 @@ from urllib.parse import urlsplit
 import orjson
 import pytest
 
+import dikast
 import runs
 from dikast.audit.tables.run_rows import RunRows
 from dikast.core.errors import UserError
 from dikast.surface.viewer.item_notes import take_back
+from dikast.surface.viewer.run_folders import figure_of
 from dikast.surface.viewer.run_index import RunIndex
 from dikast.surface.viewer.viewer_pages import ViewerPages
 from surface.viewer.conftest import grade
@@ -51,8 +53,25 @@ def test_a_run_shows_the_rows_that_count(viewed: Viewed, folder: Path) -> None:
     assert failed > 0
     assert f"{failed} of 30 rows" in viewed.get("/run", of="march/first", show="no verdict")
     assert "1 of 30 rows" in viewed.get("/run", of="march/first", q="i17")
+    exact = dikast.audit(folder / "march/first")["agreement"].estimate("exact")  # a failure is no wrong verdict
+    differing = round((1 - exact.value) * exact.n)
+    assert f"{differing} of {exact.n} with a verdict and gold ({differing / exact.n:.1%})" in words(page)
     said = sum(row["label"] == "3" for row in rows)
     assert f"{said} of 30 rows" in viewed.get("/run", of="march/first", said="3")
+
+
+def test_the_figure_of_a_run_says_what_it_is_of() -> None:
+    choices = {"a": 5, "b": 3, "tie": 0, "disagree": 2}
+    mean = {"mean_score": {"value": 3.25, "low": 3.0, "high": 3.5, "n": 40}}
+    good = {"mean_goodness": {"value": 0.5, "low": None, "high": None, "n": 2}}
+    for summary, told in (
+        ({"preferences": {"choices": choices}}, "a 5, b 3, tie 0, disagree 2"),
+        ({"preferences": {"choices": choices, "one_order": True}}, "in one order: a 5, b 3, tie 0"),
+        ({"preferences": {"choices": choices}, "ranking": {"ranked": 7, "items": 8}}, "7 of 8 items ranked"),
+        ({"criteria": {"one": mean, "two": good}}, "one 3.25 [3.00, 3.50] (n = 40); two 0.50 of goodness (n = 2)"),
+        ({"criteria": dict.fromkeys("abcde", good)}.copy(), "; 2 more"),
+    ):
+        assert figure_of(summary).endswith(told)
 
 
 def test_a_damaged_run_says_where_and_what_to_do(viewed: Viewed) -> None:
@@ -87,10 +106,16 @@ def test_two_runs_are_compared_question_by_question(viewed: Viewed, folder: Path
     first, second = ({row["item"]: row["label"] for row, _ in RunRows(str(folder / "march" / name))}
                      for name in ("first", "second"))  # fmt: skip
     changed = sum((first[item] or "") != (second[item] or "") for item in first)
-    assert changed > 0
+    alone = sum((first[item] is None) != (second[item] is None) for item in first)
+    assert changed > alone > 0
     viewed.page("/run", of="march/second")
     page = viewed.page("/compare", run=["march/first", "march/second"])
-    assert f"30 questions are in both runs; {changed} (" in words(page)
+    told = f"30 questions are in both runs. Of {30 - alone} with a verdict in both, {changed - alone} ("
+    assert told in words(page)
+    assert (
+        f"{alone} have a verdict in one run only. Of {30 - alone} with gold and a verdict in both, the first"
+        in words(page)
+    )
     assert f"{changed} questions." in words(page)
     assert "seed: 0" in words(page)  # of the judge: what differs is told line by line
     assert "seed: 5" in words(page)

@@ -13,7 +13,12 @@ from dikast.core.runs.run_files import RUBRICS
 from dikast.core.text import changed_lines
 from dikast.surface.viewer.run_index import Listed, RunIndex
 
-SHOWS = {"changed": "changed", "same": "the same", "all": "all", "failed": "without a verdict in one"}
+SHOWS = {
+    "changed": "changed, or without one in one run",
+    "same": "the same",
+    "all": "all",
+    "failed": "without a verdict in one",
+}
 _SHOWN = {
     "changed": "a.said != b.said", "same": "a.said = b.said", "all": "1", "failed": "(a.said = '') != (b.said = '')",
 }  # fmt: skip
@@ -41,10 +46,15 @@ class Compared(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """Questions that both runs have, of these those with another verdict, and those nearer to gold in each run."""
+    """Questions that both runs have: `told` have a verdict in both, of which `changed` have another one; `alone` have
+    one in one run only; `compared` have gold and a verdict in both, and are nearer to gold in the first or the second.
+    """
 
     both: int
+    told: int
     changed: int
+    alone: int
+    compared: int
     first: int
     second: int
     only_first: int
@@ -53,12 +63,13 @@ class Totals(NamedTuple):
 
 def totals(index: RunIndex, one: Listed, other: Listed) -> Totals:
     """Count what two runs have in common and what differs."""
-    both, changed, first, second = index.select(
-        "select count(*), coalesce(sum(a.said != b.said), 0), coalesce(sum(a.gap < b.gap), 0),"
-        f" coalesce(sum(a.gap > b.gap), 0) from {_BOTH}",
-        (other.id, one.id),
-    )[0]
-    return Totals(both, changed, first, second, one.rows - both, other.rows - both)
+    sums = (
+        "a.said != '' and b.said != ''", "a.said != '' and b.said != '' and a.said != b.said",
+        "(a.said = '') != (b.said = '')", "a.gap is not null and b.gap is not null", "a.gap < b.gap", "a.gap > b.gap",
+    )  # fmt: skip
+    counts = ", ".join(f"coalesce(sum({each}), 0)" for each in sums)
+    both, *found = index.select(f"select count(*), {counts} from {_BOTH}", (other.id, one.id))[0]
+    return Totals(both, *found, one.rows - both, other.rows - both)
 
 
 def crossed(index: RunIndex, one: Listed, other: Listed) -> list[tuple[str, str, int]]:

@@ -13,8 +13,10 @@ from dikast.core.runs.judge_lock import read_lock, unreadable
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run_files import KEYS, LOCK, RUBRICS, SUMMARY, VERDICTS
 from dikast.core.runs.schema import SummaryForm, misfit
-from dikast.core.verdict import Status
+from dikast.core.text import counted
+from dikast.core.verdict import DISAGREE, Status
 
+_MOST = 3  # criteria whose means are shown
 DEEPEST = 6  # folders below the one that is shown
 LIVE_SECONDS = 60.0  # an unfinished run counts as being written for this long after its last verdict
 STATES = ("finished", "being written", "unfinished", "damaged")
@@ -125,7 +127,7 @@ def _read(folder: Path, path: str) -> RunFacts:
         path, state, kind, str((summary or {}).get("judge") or _engine(said)),
         "standard input" if source == "-" else source.rstrip("/").rsplit("/", 1)[-1], _rubric_names(folder, said),
         str((form or {}).get("name", "")), planned or done, min(done, planned) if planned else done, failed,
-        _figure(summary), usage.get("cost"), told.st_mtime if told else 0.0, why, str(said.get("judge", "")),
+        figure_of(summary), usage.get("cost"), told.st_mtime if told else 0.0, why, str(said.get("judge", "")),
         str((form or {}).get("hash", "")), said,
     )  # fmt: skip
 
@@ -179,18 +181,28 @@ def _rubric_names(folder: Path, lock: Mapping[str, Any]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
-def _figure(summary: Mapping[str, Any] | None) -> str:
-    """The main figure of a run: a mean with its interval, or who was chosen."""
+def figure_of(summary: Mapping[str, Any] | None) -> str:
+    """What the run says in short: the mean of each criterion with interval and n, or how often each choice was made."""
     if summary is None:
         return ""
-    choices = (summary.get("preferences") or {}).get("choices")
-    if isinstance(choices, Mapping):
-        return ", ".join(f"{name} {count:,}" for name, count in choices.items())
-    for name, told in (summary.get("criteria") or {}).items():
-        mean = told.get("mean_score") if isinstance(told, Mapping) else None
+    if isinstance(ranking := summary.get("ranking"), Mapping):
+        return f"{ranking.get('ranked', 0):,} of {counted(ranking.get('items', 0), 'item')} ranked"
+    told = summary.get("preferences") or {}
+    if isinstance(choices := told.get("choices"), Mapping):
+        said = {name: count for name, count in choices.items() if name != DISAGREE or not told.get("one_order")}
+        counts = ", ".join(f"{name} {count:,}" for name, count in said.items())
+        return f"in one order: {counts}" if told.get("one_order") else counts
+    means = [mean for each in (summary.get("criteria") or {}).items() if (mean := _mean(*each))]
+    more = f"; {len(means) - _MOST:,} more" if len(means) > _MOST else ""
+    return "; ".join(means[:_MOST]) + more
+
+
+def _mean(name: str, told: Any) -> str:
+    for key, unit in (("mean_score", ""), ("mean_goodness", " of goodness")):
+        mean = told.get(key) if isinstance(told, Mapping) else None
         if isinstance(mean, Mapping) and isinstance(mean.get("value"), int | float):
             ends = f" [{mean['low']:.2f}, {mean['high']:.2f}]" if mean.get("low") is not None else ""
-            return f"{name} {mean['value']:.2f}{ends}"
+            return f"{name} {mean['value']:.2f}{ends}{unit} (n = {mean.get('n', 0):,})"
     return ""
 
 

@@ -26,7 +26,7 @@ from dikast.surface.report.queue import anchor_of, kept_of
 from dikast.surface.viewer.run_folders import RunFacts, found_runs, read_facts, verdicts_mark
 
 FILE = ".dikast-view.sqlite"
-VERSION = 1
+VERSION = 2
 AT_ONCE = 16 * 2**20  # bytes of verdicts that are indexed while a page waits
 _BLOCK = 2000
 _FRESH = 1.0  # seconds for which the folder is taken to be as it was
@@ -36,7 +36,8 @@ create table run(id integer primary key, path text not null unique, signature te
     indexed text not null, state text not null, kind text not null, judge text not null, data text not null,
     rubric text not null, format text not null, planned integer not null, answered integer not null,
     failed integer not null, figure text not null, cost real, written real not null, why text not null,
-    judge_hash text not null, format_hash text not null, differing integer, rows integer not null,
+    judge_hash text not null, format_hash text not null, differing integer, compared integer not null,
+    rows integer not null,
     search text not null);
 create table row(run integer not null, place integer not null, anchor text not null, item text not null,
     criterion text not null, status text not null, said text not null, gold text not null, gap real,
@@ -48,8 +49,8 @@ _FACTS = tuple(each.name for each in fields(RunFacts) if each.name != "lock")
 
 
 class Listed(NamedTuple):
-    """A run as the index knows it. `differing` counts rows with another verdict than gold, or none; None without gold
-    or before its verdicts were read.
+    """A run as the index knows it. `differing` counts the rows with another verdict than gold, of the `compared` rows
+    with both; None without gold or before its verdicts were read.
     """
 
     id: int
@@ -70,6 +71,7 @@ class Listed(NamedTuple):
     judge_hash: str
     format_hash: str
     differing: int | None
+    compared: int
     rows: int
     whole: bool
 
@@ -258,11 +260,12 @@ class RunIndex:
         db.execute("begin immediate")
         try:
             db.execute("delete from row where run=?", (run.id,))
-            why, gold, differing, place = "", False, 0, 0
+            why, gold, differing, compared, place = "", False, 0, 0, 0
             try:
                 for place, (row, told) in enumerate(_rows(self.root / run.path), 1):
                     gold |= bool(row[5])
-                    differing += row[3] != "ok" or bool(row[6])
+                    compared += row[6] is not None
+                    differing += bool(row[6])
                     db.execute("insert into row values(?,?,?,?,?,?,?,?,?,?,?,?,?)", (run.id, place, *row, *told))
             except UserError as error:
                 why = str(error)
@@ -270,8 +273,8 @@ class RunIndex:
                 why = f"{run.path}: cannot be read ({error.strerror or error})"
             state, why = ("damaged", why) if why else (run.state, run.why)
             db.execute(
-                "update run set indexed=?, rows=?, differing=?, state=?, why=? where id=?",
-                (mark[0], place, differing if gold else None, state, why, run.id),
+                "update run set indexed=?, rows=?, differing=?, compared=?, state=?, why=? where id=?",
+                (mark[0], place, differing if gold else None, compared, state, why, run.id),
             )
             db.execute("commit")
         except BaseException:
@@ -308,7 +311,7 @@ def _put(db: sqlite3.Connection, facts: RunFacts, signature: str) -> None:
     again = ", ".join(f"{name}=excluded.{name}" for name in (*_FACTS[1:], "signature", "mark", "search"))
     damaged = ", indexed=case when 'damaged' in (run.state, excluded.state) then '' else indexed end"
     db.execute(
-        f"insert into run({names}, indexed, rows) values({', '.join('?' * (len(told) + 3))}, '', 0)"
+        f"insert into run({names}, indexed, compared, rows) values({', '.join('?' * (len(told) + 3))}, '', 0, 0)"
         f" on conflict(path) do update set {again}{damaged}",
         (*told, signature, mark, search),
     )

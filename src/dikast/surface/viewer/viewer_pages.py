@@ -35,9 +35,9 @@ PAGE = 100  # rows of a page
 _ROOM = "dikast.surface.viewer"
 _SORTS = {"newest": "written desc", "name": "path", "judge": "judge", "most rows": "planned desc",
           "most failures": "failed * 1.0 / max(answered, 1) desc",
-          "least like gold": "differing * 1.0 / max(rows, 1) desc"}  # fmt: skip
+          "least like gold": "differing * 1.0 / max(compared, 1) desc"}  # fmt: skip
 _ROW_SORTS = {"as asked": "place", "largest gap": "gap is null, gap desc, place", "item": "item, place"}
-_ROW_SHOWS = {"all": "1", "not as gold": "(status != 'ok' or gap > 0)", "no verdict": "status != 'ok'",
+_ROW_SHOWS = {"all": "1", "not as gold": "gap > 0", "no verdict": "status != 'ok'",
               "as gold": "gap = 0"}  # fmt: skip
 Query = Mapping[str, str]
 
