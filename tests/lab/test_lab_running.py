@@ -31,6 +31,7 @@ def test_a_planted_difference_is_found_and_a_rule_stays(tmp_path: Path) -> None:
     assert 0.3 < gain.value < 0.9
     assert gain.low > 0.1
     assert found.cost["graded_items"] == 240
+    assert all(each.n == 120 and each.low < each.value < each.high for each in found.figures.values())
     page = to_markdown([found])
     assert NOTICE in page
     assert "**Holds**" in page

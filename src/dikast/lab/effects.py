@@ -118,10 +118,3 @@ def _figure(name: str, score: Floats, gold: Floats) -> Weighted:
     made = MEASURES[name].weighted
     assert made is not None
     return made(score, gold)
-
-
-def figure_of(run: ArmRun, name: str) -> float:
-    """The figure of one arm and seed, over all items that it has; NaN of none."""
-    known = ~np.isnan(run.score) & (np.ones(len(run.gold), bool) if name == "mean" else ~np.isnan(run.gold))
-    n = int(known.sum())
-    return float(_figure(name, run.score[known], run.gold[known])(np.ones((1, n)))[0]) if n > 1 else math.nan

@@ -17,7 +17,7 @@ from dikast.core.rubric import Rubric
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run_files import GOLD
 from dikast.core.text import Located, in_shell
-from dikast.lab.effects import ArmRun, effect, figure_of
+from dikast.lab.effects import ArmRun, effect
 from dikast.lab.experiment import Effect, Experiment, read_experiment
 from dikast.lab.running import AGAIN, PLAN, read_plan
 from dikast.lab.stages import COST
@@ -51,14 +51,14 @@ class Reversal:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One experiment: `figures` (arm, held, figure) -> mean over seeds; the `cost` of stages that arms share counts
-    once.
+    """One experiment: `figures` (arm, held, figure) -> what the arm reached by itself, with its interval as that of an
+    effect; `cost` of what its arms share counts once.
     """
 
     experiment: Experiment
     seeds: tuple[int, ...]
     effects: Mapping[str, Estimate]
-    figures: Mapping[tuple[str, str, str], float]
+    figures: Mapping[tuple[str, str, str], Estimate]
     verdict: Verdict
     why: str
     reversals: tuple[Reversal, ...] = ()
@@ -87,18 +87,15 @@ def finding(out: Path, plan: Mapping[str, Any], how: Resampling) -> Finding:
     rows = {key: _rows(out / each["run"]) for key, each in places.items() if key[1] in done}
     effects, reversals, slices = {}, [], 0
     for name, each in experiment.written.effects.items():
-        effects[name] = _effect(experiment, each, rows, done, how)
+        effects[name] = _effect(experiment, each.weights(), each.held, each.figure, rows, done, how)
         found, count = _reversals(name, experiment, each, rows, done, how, effects[name])
         reversals += found
         slices += count
     figures = {}
     for held, figure in dict.fromkeys((each.held, each.figure) for each in experiment.written.effects.values()):
         for arm in experiment.arms:
-            runs = [rows[arm, seed, held] for seed in done if (arm, seed, held) in rows]
-            if runs:
-                figures[arm, held, figure] = float(
-                    np.mean([figure_of(_graded(run, list(run.found)), figure) for run in runs])
-                )
+            if all((arm, seed, held) in rows for seed in done):
+                figures[arm, held, figure] = _effect(experiment, {arm: 1.0}, held, figure, rows, done, how)
     verdict, why = decided(experiment, effects)
     used = [each for key, each in places.items() if key[1] in done]
     return Finding(experiment, done, effects, figures, verdict, why, tuple(reversals), slices, _cost(out, used))
@@ -149,18 +146,22 @@ def _graded(rows: RunVerdicts, keys: list[tuple[str, str, int]]) -> ArmRun:
 
 
 def _lined_up(
-    experiment: Experiment, each: Effect, rows: Mapping[tuple[str, int, str], RunVerdicts], seeds: tuple[int, ...]
+    experiment: Experiment,
+    weights: Mapping[str, float],
+    held: str,
+    rows: Mapping[tuple[str, int, str], RunVerdicts],
+    seeds: tuple[int, ...],
 ) -> tuple[dict[str, list[ArmRun]], list[tuple[str, str, int]], RunVerdicts]:
-    """The verdicts of the arms of an effect, in one order of all their items.
+    """The verdicts of the arms that count, in one order of all their items.
 
     Without training, seeds only change the items, so those of all seeds are concatenated.
     """
-    first = next(iter(each.weights()))
+    first = next(iter(weights))
     if experiment.trains:
-        keys = sorted({key for seed in seeds for arm in each.weights() for key in rows[arm, seed, each.held].found})
-        lined = {arm: [_graded(rows[arm, seed, each.held], keys) for seed in seeds] for arm in each.weights()}
-        return lined, keys, rows[first, seeds[0], each.held]
-    pooled = {arm: _pooled({seed: rows[arm, seed, each.held] for seed in seeds}) for arm in each.weights()}
+        keys = sorted({key for seed in seeds for arm in weights for key in rows[arm, seed, held].found})
+        lined = {arm: [_graded(rows[arm, seed, held], keys) for seed in seeds] for arm in weights}
+        return lined, keys, rows[first, seeds[0], held]
+    pooled = {arm: _pooled({seed: rows[arm, seed, held] for seed in seeds}) for arm in weights}
     keys = sorted({key for arm in pooled.values() for key in arm.found})
     return {arm: [_graded(found, keys)] for arm, found in pooled.items()}, keys, pooled[first]
 
@@ -175,23 +176,24 @@ def _pooled(by_seed: Mapping[int, RunVerdicts]) -> RunVerdicts:
 
 
 def _effect(
-    experiment: Experiment, each: Effect, rows: Mapping[tuple[str, int, str], RunVerdicts], seeds: tuple[int, ...],
-    how: Resampling,
+    experiment: Experiment, weights: Mapping[str, float], held: str, figure: str,
+    rows: Mapping[tuple[str, int, str], RunVerdicts], seeds: tuple[int, ...], how: Resampling,
 ) -> Estimate:  # fmt: skip
-    lined, keys, first = _lined_up(experiment, each, rows, seeds)
+    lined, keys, first = _lined_up(experiment, weights, held, rows, seeds)
     if not keys:
         return undefined(0, "no item was graded", level=how.level)
-    return _measured(experiment, each, lined, _clusters(first, keys), how)
+    return _measured(experiment, weights, figure, lined, _clusters(first, keys), how)
 
 
 def _measured(
-    experiment: Experiment, each: Effect, lined: Mapping[str, list[ArmRun]], cluster: NDArray[np.int64], how: Resampling
-) -> Estimate:
+    experiment: Experiment, weights: Mapping[str, float], figure: str, lined: Mapping[str, list[ArmRun]],
+    cluster: NDArray[np.int64], how: Resampling,
+) -> Estimate:  # fmt: skip
     """The effect; arms that have no item in common are not paired."""
     own = {arm: np.logical_or.reduce([~np.isnan(run.score) | ~np.isnan(run.gold) for run in runs])
            for arm, runs in lined.items()}  # fmt: skip
     apart = own if np.sum([rows.astype(int) for rows in own.values()], axis=0).max(initial=0) <= 1 else None
-    return effect(lined, each.weights(), each.figure, how=how, cluster=cluster, trained=experiment.trains, apart=apart)
+    return effect(lined, weights, figure, how=how, cluster=cluster, trained=experiment.trains, apart=apart)
 
 
 def _clusters(rows: RunVerdicts, keys: list[tuple[str, str, int]]) -> NDArray[np.int64]:
@@ -203,14 +205,14 @@ def _reversals(
     name: str, experiment: Experiment, each: Effect, rows: Mapping[tuple[str, int, str], RunVerdicts],
     seeds: tuple[int, ...], how: Resampling, whole: Estimate,
 ) -> tuple[list[Reversal], int]:  # fmt: skip
-    lined, keys, first = _lined_up(experiment, each, rows, seeds)
+    lined, keys, first = _lined_up(experiment, each.weights(), each.held, rows, seeds)
     slices = {label: at for label, at in _slices(first, keys) if len(at) >= _LEAST}
     found = []
     stricter = Resampling(how.draws, 1 - (1 - how.level) / max(1, len(slices)), how.seed)
     for label, at in slices.items():
         part = {arm: [ArmRun(run.score[at], run.gold[at]) for run in runs] for arm, runs in lined.items()}
         clusters = _clusters(first, [keys[i] for i in at])
-        estimate = _measured(experiment, each, part, clusters, stricter)
+        estimate = _measured(experiment, each.weights(), each.figure, part, clusters, stricter)
         if whole.value * estimate.value < 0 and (estimate.low > 0 or estimate.high < 0):
             found.append(Reversal(name, label, estimate))
     return found, len(slices)

@@ -59,11 +59,12 @@ def _section(each: Finding) -> Iterator[str]:
         return
     sets = list(dict.fromkeys((held, figure) for _, held, figure in each.figures))
     yield ""
-    yield "| arm | " + " | ".join(f"{figure} on {held}" for held, figure in sets) + " |"
+    yield "| arm | " + " | ".join(f"{figure} on {held} [95 % interval]" for held, figure in sets) + " |"
     yield "|---|" + "---|" * len(sets)
     for arm in each.experiment.arms:
-        cells = [each.figures.get((arm, held, figure)) for held, figure in sets]
-        yield f"| {markdown(arm)} | " + " | ".join("" if cell is None else f"{cell:z.3f}" for cell in cells) + " |"
+        known = [each.figures.get((arm, held, figure)) for held, figure in sets]
+        cells = ["" if cell is None else f"{cell:.3f}, n {cell.n:,}" for cell in known]
+        yield f"| {markdown(arm)} | {' | '.join(cells)} |"
     yield ""
     yield "| effect | figure | set | difference [95 % interval] | items | left out | how |"
     yield "|---|---|---|---|---|---|---|"
@@ -110,7 +111,7 @@ def to_dict(each: Finding) -> dict[str, Any]:
         "verdict": each.verdict, "why": each.why, "rule": rule(each), "seeds": list(each.seeds),
         "effects": {name: estimate.to_dict() for name, estimate in each.effects.items()},
         "figures": [
-            {"arm": arm, "held": held, "figure": figure, "value": value}
+            {"arm": arm, "held": held, "figure": figure, **value.to_dict()}
             for (arm, held, figure), value in each.figures.items()
         ],
         "reversals": [
