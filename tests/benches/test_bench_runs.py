@@ -63,6 +63,34 @@ def test_the_best_of_four_earns_its_share_of_a_tie_and_its_gold_does_not_reach_t
     assert '"right"' not in prompts
 
 
+def test_figures_over_groups_keep_the_upper_end_of_groups_at_0_and_say_how_they_count(tmp_path: Path) -> None:
+    rows = [{"pair_id": f"p{i}", "question": f"q{i}", "response_A": f"a {i}", "response_B": f"b {i}",
+             "label": "A>B", "source": "uv"[i % 2], "response_model": "m"} for i in range(40)]  # fmt: skip
+    metrics = ["right in both orders", "same in both orders", "net of two games"]
+    keys = {**_keys("judgebench"), "official": {"metric": metrics, "failures": "wrong", "over": "groups",
+                                                "group": "source"}}  # fmt: skip
+    found = judge_own(own(tmp_path, rows, **keys), "mock:first-slot", tmp_path / "out")
+    both = figure(found, "right in both orders")
+    high = 3.841 / (20 + 3.841)  # Wilson of 0 of 20; the mean of two such groups: each half of the interval by itself
+    assert (both["value"], both["low"]) == (0, 0)
+    assert both["high"] == pytest.approx(high / 2**0.5, rel=1e-3)
+    rules = {each["metric"]: each["rule"] for each in found["official"]}
+    assert rules["right in both orders"] == "a missing verdict is wrong; ties: wrong; groups alike"
+    assert rules["same in both orders"].startswith("no verdict in both orders is the same")
+    assert "neither" in rules["net of two games"]
+    assert "pairs" in found["ours"]["failed"]["rule"]
+
+
+def test_responses_graded_alone_have_no_order(tmp_path: Path) -> None:
+    row = {"chosen_instruction": "good", "rejected_instruction": "bad", "source": "other"}
+    keys = {**_keys("hhh"), "fields": {"id": "id", "instruction": "q", "response_0": "good", "response_1": "bad"}}
+    keys["gold"] = {"column": "source", "values": {"other": "a"}}
+    rows = [{**row, "id": f"p{i}", "q": f"q{i}", "good": f"good {i}", "bad": f"bad {i}"} for i in range(4)]
+    found = judge_own(own(tmp_path, rows, **keys), "mock:random", tmp_path / "out")
+    assert found["ours"]["ours: accuracy"]["rule"].startswith("each graded")
+    assert "one order" not in json.dumps(found["audit"]["tables"])
+
+
 def test_ties_of_rewardbench_2_have_a_score_of_their_own(tmp_path: Path) -> None:
     four = {"prompt": "Say it.", "chosen": ["yes"], "rejected": list("abc"), "num_correct": 1, "subset": "Math"}
     tied = {"prompt": "A colour?", "chosen": ["red", "blue"], "rejected": ["seven"], "num_correct": 2, "subset": "Ties"}

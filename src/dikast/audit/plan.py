@@ -351,7 +351,7 @@ class AuditPlan(AuditOptions):
         None, internal=True
     )  # of a run: the scale that gold is on, where scores are not put on it
     players: tuple[str, ...] = option((), internal=True)  # of a table: the columns of the system and of the prompt
-    joint: bool = option(False, internal=True)  # of pairs: the verdicts join both orders already, as a panel's do
+    joint: bool = option(False, internal=True)  # of pairs: no verdict depends on one order
     unscaled: bool = option(False, internal=True)  # nothing is said of scales: only correlations and order
 
     @property

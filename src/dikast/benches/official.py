@@ -79,7 +79,7 @@ def _of_classes(bench: Bench, metric: Metric, plan: AuditPlan, audit: Audit) -> 
     if bench.official.failures == "tie" and plan.unscored != "tie":
         audit = audit_file(replace(plan, unscored="tie", by=()))
     table = audit["classes"]
-    return OfficialFigure(metric, table.estimate(str(table.rows[0][0]), _CLASSES[metric]), {}, _rule(bench))
+    return OfficialFigure(metric, table.estimate(str(table.rows[0][0]), _CLASSES[metric]), {}, _rule(bench, metric))
 
 
 def _words(data: Data, places: Sequence[int]) -> list[str]:
@@ -242,7 +242,7 @@ def _figure(
         absent = f"; groups without a row: {', '.join(missing)}" if missing else ""
         groups = {**{f"section {name}": each for name, each in parts.items()}, **groups}
         whole = _mean_of(list(parts.values()), level, bounds)
-    return OfficialFigure(metric, whole, groups, _rule(bench) + absent)
+    return OfficialFigure(metric, whole, groups, _rule(bench, metric) + absent)
 
 
 def _by_group(worth: Floats, counts: Masks, group: Sequence[str], level: float, bounds: Bounds) -> dict[str, Estimate]:
@@ -254,7 +254,8 @@ def _by_group(worth: Floats, counts: Masks, group: Sequence[str], level: float, 
     return found
 
 
-def _rule(bench: Bench) -> str:
+def _rule(bench: Bench, metric: Metric) -> str:
+    """How missing verdicts, ties and groups are counted in a figure."""
     official = bench.official
     counted = {
         "wrong": "a missing verdict is wrong", "half": "a missing verdict earns .5",
@@ -262,7 +263,14 @@ def _rule(bench: Bench) -> str:
         "tie": "a missing verdict is a tie",
     }[official.failures]  # fmt: skip
     over = {"rows": "all rows alike", "groups": "groups alike", "sections": "sections alike"}[official.over]
-    return f"{counted}; ties: {official.ties}; {over}"
+    told = {
+        "same in both orders": "no verdict in both orders is the same, in one of them it is not",
+        "net of two games": "more right games than wrong ones; a tie or a missing verdict is neither",
+        "mean score": "missing verdicts are dropped and counted",
+        "best of": f"{counted}; k that share the best score earn 1/k",
+        "order distance": f"{counted}; equal scores: the mean over the orders that they leave open",
+    }
+    return f"{told.get(metric, f'{counted}; ties: {official.ties}')}; {over}"
 
 
 def _mean(worth: Floats, level: float, dropped: int, bounds: Bounds) -> Estimate:
@@ -294,13 +302,20 @@ def _section(
 
 
 def _mean_of(parts: Sequence[Estimate], level: float, bounds: Bounds, weights: Sequence[float] = ()) -> Estimate:
-    """The weighted mean of independent means; its half-width adds theirs in quadrature."""
+    """The weighted mean of independent means.
+
+    Each half of its interval adds theirs in quadrature (Zou & Donner 2008), so that groups near 0 or 1, whose
+    intervals are lopsided, do not lend it an end that is too near.
+    """
     n, dropped = sum(each.n for each in parts), sum(each.dropped for each in parts)
     weight = np.array(weights if len(weights) else [1.0] * len(parts))
     if not len(parts) or not weight.sum() or any(math.isnan(each.value) for each in parts):
         return undefined(n, "undefined: a group has no rows", level=level, dropped=dropped)
     weight = weight / weight.sum()
     value = float(weight @ np.array([each.value for each in parts]))
-    half = math.sqrt(float((weight**2) @ np.array([each.half_width**2 for each in parts])))
+    below, above = (
+        math.sqrt(float(weight**2 @ np.array([(each.value - end) ** 2 for each, end in zip(parts, ends, strict=True)])))
+        for ends in ([each.low for each in parts], [each.high for each in parts])
+    )
     method = f"of {len(parts)} independent means"
-    return kept_within(Estimate(value, n, value - half, value + half, level, method, dropped), bounds)
+    return kept_within(Estimate(value, n, value - below, value + above, level, method, dropped), bounds)

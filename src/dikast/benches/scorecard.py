@@ -59,16 +59,20 @@ class Scorecard:
     def _ours(self) -> Iterator[tuple[str, Estimate, str]]:
         accuracy, agreement = self.audit.result(Accuracy), self.audit.result(Agreement)
         if accuracy is not None:
-            order = "one order" if accuracy.one_order else "both orders must agree"
+            alone = self.bench.kind == "graded pairs"
+            order = "each graded alone" if alone else "one order" if accuracy.one_order else "both orders must agree"
             yield "ours: accuracy", accuracy.rules["all"], f"{order}; missing verdicts are dropped and counted"
-            yield "ours: accuracy, ties half", accuracy.rules["half"], "pairs whose gold is a tie are left out"
+            half = "pairs whose gold is a tie are left out; a tie, or orders that disagree, earn a half"
+            yield "ours: accuracy, ties half", accuracy.rules["half"], half
         if agreement is not None:
             for name in _OURS:
                 if name in agreement.statistics:
                     head = agreement.statistics[name]
                     yield f"ours: {name}", head.value, _bounds(head.worst, head.best)
         if (failures := self.audit.result(Failures)) is not None:
-            yield "failed", failures.failed, "share of verdicts that are missing"
+            both = accuracy is not None and not accuracy.one_order and self.bench.kind != "graded pairs"
+            lost = "share of pairs without a verdict in one order or both" if both else "share without a verdict"
+            yield "failed", failures.failed, lost
         if (orders := self.audit.result(Orders)) is not None:
             yield "same in both orders", orders.same, "of pairs with a verdict in both"
         if (beside := self.audit.result(Baselines)) is not None:

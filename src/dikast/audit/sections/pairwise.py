@@ -95,7 +95,8 @@ def _told(unscored: str) -> str:
 
 def _orders_told(given: Paired) -> str:
     if given.joint:
-        return "both together: joint verdicts of both orders, as they stand there"
+        what = "joint ones, or of responses graded alone"
+        return f"both together: verdicts that depend on no single order ({what}), as they stand"
     if given.swapped is None:
         return ""
     return (

@@ -33,7 +33,7 @@ class Paired:
     """Choices as codes (n,): in the order shown, in the swapped order (as responses) or None, gold, raters (R, n).
 
     `known` and `known_swapped` say where an order has a verdict, whatever the rule (`unscored`, a code) made of the
-    others; `joint` says that `choice` joins both orders already; `soft` is what the first response earns in each order
+    others; `joint` says that no choice depends on one order; `soft` is what the first response earns in each order
     (n,), where preferences may lie between the choices; `strong` where every order has a strong one; `status` is that
     of the pair, its orders' stand beside it.
     """
