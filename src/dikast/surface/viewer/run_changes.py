@@ -68,8 +68,10 @@ def totals(index: RunIndex, one: Listed, other: Listed) -> Totals:
         "(a.said = '') != (b.said = '')", "a.gap is not null and b.gap is not null", "a.gap < b.gap", "a.gap > b.gap",
     )  # fmt: skip
     counts = ", ".join(f"coalesce(sum({each}), 0)" for each in sums)
-    both, *found = index.select(f"select count(*), {counts} from {_BOTH}", (other.id, one.id))[0]
-    return Totals(both, *found, one.rows - both, other.rows - both)
+    both, told, changed, alone, measured, first, second = index.select(
+        f"select count(*), {counts} from {_BOTH}", (other.id, one.id)
+    )[0]
+    return Totals(both, told, changed, alone, measured, first, second, one.rows - both, other.rows - both)
 
 
 def crossed(index: RunIndex, one: Listed, other: Listed) -> list[tuple[str, str, int]]:
