@@ -95,8 +95,7 @@ def _told(unscored: str) -> str:
 
 def _orders_told(given: Paired) -> str:
     if given.joint:
-        what = "joint ones, or of responses graded alone"
-        return f"both together: verdicts that depend on no single order ({what}), as they stand"
+        return "both together: verdicts that depend on no order (joint ones, or responses graded alone), as they stand"
     if given.swapped is None:
         return ""
     return (
