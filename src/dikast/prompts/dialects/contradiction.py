@@ -24,6 +24,7 @@ _WITHDRAWN = phrases.compiled(
         r"(?:sorry|no|rather|wait)\W{1,3}the other way a?round,"
         "(?:that|this|it)(?:['’]s| is| was) the wrong way a?round,"
         "I (?:cannot|can['’]t|could not) (?:decide|choose|tell which), never ?mind, oops, on second thought,"
+        r"actually\W{1,3}no(?=\W|$), no\W{1,3}wait(?=\W|$), hard to (?:say|tell)(?=\W|$),"
         "on reflection, on closer look, not really, I take (?:it|that) back, I made a mistake, I was wrong, I misread,"
         "I misspoke, I spoke too soon, I (?:have )?changed my mind, I was (?:only |just )?(?:joking|kidding),"
         "that was (?:a joke|sarcasm|sarcastic|irony|ironic), the above is (?:wrong|void|invalid|a mistake|not my),"

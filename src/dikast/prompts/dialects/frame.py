@@ -59,6 +59,7 @@ _SET_PHRASES = compiled(
     r")(?!\w)",
 )
 _SENTENCE = re.compile(r"[.!?;…][\"'”’*_)\]]{0,4}\s|[。！？；]|(?<=[^.\s])\.\.\.")
+_EXAMPLE = re.compile(r"(?:\be\.g\.|\bfor (?:example|instance)|\bsuch as)[\s:,*_`\"'(]*$", re.I)
 _BULLET = re.compile(r"[\s>*_`#|+•–—=$-]*(?:\d{1,2}[.)][ \t])?")
 _CONCLUDES = re.compile(r"(?<!\w)(?:so|therefore|thus|hence)(?!\w)", re.I)
 _REASON = compiled(
@@ -151,6 +152,8 @@ def _known(word: str, again: bool, tie: bool) -> bool:
 def _lead(text: str, stated: Stated, target: Target, *, marked: bool, since: int) -> str:
     at = stated.start + len(stated_text := text[stated.start : stated.end]) - len(stated_text.lstrip())
     line = text[max(0, since, at - _LOOK_BACK) : at].rpartition("\n")[2]
+    if _EXAMPLE.search(line):
+        return f"{stated.said.strip()!r} is an example, not the verdict"
     clause = _SENTENCE.split(line)[-1]
     clause = clause[_BULLET.match(clause).end() :]  # type: ignore[union-attr]  # it matches nothing, too
     again, tie = since > 0, stated.label is not None and (stated.label == "tie" or "=" in stated.label)
