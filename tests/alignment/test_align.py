@@ -175,7 +175,7 @@ def test_bad_input_is_told_at_once_before_the_first_sample(
         ({"prompts": nothing, "rubric": "helpfulness"}, r"has no instruction"),
         ({"training": tmp_path / "bad.yaml"}, r"(?s)beta.*unknown key|unknown key.*beta"),
         ({"training": tmp_path / "own.yaml"}, r"'model' is set by the alignment itself"),
-        ({"training": tmp_path / "none.yaml"}, r"--training .*none\.yaml: cannot be read"),
+        ({"training": tmp_path / "none.yaml"}, r"--training .*none\.yaml: No such file"),
         ({"judge": "mock:nobody", "max_failures": "many"}, r"(?s)2 mistakes.*--max-failures 'many'.*mock:nobody"),
         ({"prompts": twice}, r"(?s)the id 'same'"),
     ):

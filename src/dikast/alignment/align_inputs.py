@@ -165,7 +165,10 @@ def _sees(source: "ModelSource", options: AlignOptions, items: list[Item]) -> No
 def _settings(path: Path | None) -> dict[str, Any]:
     if path is None:
         return {}
-    found = read_located(path).value
+    try:
+        found = read_located(path).value
+    except UserError as error:
+        raise UserError(f"--training {error}") from None
     if not isinstance(found, dict):
         raise UserError(f"--training {path}: a mapping of settings, such as 'learning_rate: 1.0e-6'")
     for name in _OWN:

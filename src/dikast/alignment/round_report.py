@@ -10,7 +10,7 @@ import orjson
 
 from dikast.alignment.round_pairs import EQUAL, SAMPLES, check_failures, counted, grades_of
 from dikast.audit.estimate import Estimate
-from dikast.audit.statistics.intervals import rate
+from dikast.audit.statistics.intervals import rate, share
 from dikast.audit.statistics.ppi import mean_of_labels
 from dikast.core.gold import goodness_of
 from dikast.core.item import Item, item_to
@@ -105,7 +105,7 @@ def read_measured(folder: Path) -> Measured:
 def _wins(
     items: Sequence[Item], folder: Path, judge: Judge, start: Path, asked: dict[str, int]
 ) -> dict[str, float | None]:
-    """1 where the reply is preferred to the start's to the same prompt, 0.5 for a tie or the same reply."""
+    """1 where the reply is preferred to the start's; 0.5 for a tie, orders that disagree, or the same reply."""
     from dikast.core.records import read_items
 
     first = {item.id: item for item in read_items(str(start / SAMPLES))}
@@ -164,6 +164,9 @@ def estimates(now: Measured, start: Measured | None) -> dict[str, Any]:
         if name in ("empty", "cut", "unreadable"):
             known = [value for value in now.columns[name] if value is not None]
             each = rate(sum(known), len(known)) if known else None
+        elif name == "wins":
+            known = [value for value in now.columns[name] if value is not None]
+            each = share(known, 0.95, dropped=len(now.ids) - len(known)) if known else None
         else:
             each = now.estimate(name)
         if each is None:

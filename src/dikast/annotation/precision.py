@@ -85,8 +85,9 @@ def _mean(
         rest = [key for key in judged if key in questions and key not in given]
         cluster = clusters_of(np.array([code[key] for _, key in both] + [code[key] for key in rest], np.int64))
         y, f = [y for y, _ in both], [judged[key] for _, key in both]
-        return ppi_mean(y, f, [judged[key] for key in rest], 0.95, cluster)
-    return mean_of_labels(gold, 0.95, clusters_of(np.array([code[key] for key in known], np.int64)) if known else None)
+        return ppi_mean(y, f, [judged[key] for key in rest], 0.95, cluster, within=(0, 1))
+    by_item = clusters_of(np.array([code[key] for key in known], np.int64)) if known else None
+    return mean_of_labels(gold, 0.95, by_item, within=(0, 1))
 
 
 def stop_rule(found: Estimate, aim: float, left: int) -> str:

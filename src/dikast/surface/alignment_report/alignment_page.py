@@ -32,7 +32,7 @@ _FIGURES = {
     "second": "The second judge's grade (goodness, 0 to 1)",
     "words": "Words of a reply",
     "kl": "Distance from the start, nats a reply",
-    "wins": "Preferred to the start's reply",
+    "wins": "Preferred to the start's reply (a tie, or orders that disagree: half)",
 }
 _SHARES = {"empty": "Empty replies", "cut": "Replies cut off", "unreadable": "Replies with an unreadable sentence"}
 _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 320, 170, 46, 14, 138
