@@ -1,5 +1,6 @@
 """Rows that are in memory already."""
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -42,3 +43,14 @@ def test_frames_tables_and_data_sets() -> None:
 def test_what_holds_no_rows(data: Any, told: str) -> None:
     with pytest.raises(UserError, match=told):
         list(rows_in(data))
+
+
+def test_dates_and_durations_become_text() -> None:
+    pd = pytest.importorskip("pandas")
+    day = pd.Timestamp("2025-01-01T12:30")
+    frame = pd.DataFrame({"response": ["a", "b"], "when": [day, pd.NaT], "took": [pd.Timedelta(seconds=2), pd.NaT]})
+    assert list(rows_in(frame)) == [
+        {"response": "a", "when": "2025-01-01T12:30:00", "took": "0 days 00:00:02"},
+        {"response": "b"},
+    ]
+    assert list(rows_in([{"day": day.date(), "cost": Decimal("1.50")}])) == [{"day": "2025-01-01", "cost": "1.50"}]

@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import date, time, timedelta
+from decimal import Decimal
 from typing import Any
 
 from dikast.core.errors import UserError
@@ -13,7 +15,8 @@ def rows_in(data: Any) -> Iterator[Item | dict[str, Any]]:
 
     data: Items or mappings in any iterable (a list, a `datasets.Dataset`); a pandas or polars frame; a pyarrow table;
     one Item or mapping counts as one row. Values that a frame marks as missing (NaN, None, NaT) are left out of their
-    row, numpy values become Python's. UserError for anything else, with the number of the row.
+    row, numpy values become Python's; dates and times become ISO 8601 text, durations and decimals text, as those of
+    Parquet do. UserError for anything else, with the number of the row.
     """
     if isinstance(data, Item | Mapping):
         data = [data]
@@ -47,4 +50,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return [_plain(each) for each in value]
     missing = (isinstance(value, float) and math.isnan(value)) or type(value).__name__ in ("NaTType", "NAType")
-    return None if missing else value
+    if missing:
+        return None
+    if isinstance(value, date | time):  # a datetime is a date
+        return value.isoformat()
+    return str(value) if isinstance(value, Decimal | timedelta) else value
