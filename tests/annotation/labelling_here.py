@@ -1,5 +1,6 @@
 """`dikast annotate` in a process of its own that can be killed, and a rater without a browser."""
 
+import asyncio
 import csv
 import os
 import re
@@ -71,11 +72,15 @@ def read(page: str) -> dict[str, Any]:
 
 
 async def label(session: aiohttp.ClientSession, link: str, value: str, task: str, reason: str = "") -> str:
-    """Send a label; the next page."""
+    """Send a label, again after a while where the server says that these were too many; the next page."""
     data = {"task": task, "value": value, "reason": reason}
-    async with session.post(f"{link}/label", data=data) as answer:
-        assert answer.status == 200, await answer.text()
-        return await answer.text()
+    for _ in range(60):
+        async with session.post(f"{link}/label", data=data) as answer:
+            if answer.status != 429:
+                assert answer.status == 200, await answer.text()
+                return await answer.text()
+            await asyncio.sleep(float(answer.headers["Retry-After"]))
+    raise AssertionError("the server takes no label of this rater")
 
 
 def table(path: Path) -> list[dict[str, str]]:

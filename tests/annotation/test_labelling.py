@@ -42,7 +42,10 @@ async def rate(rater: str, link: str, allowed: Callable[[], int] = lambda: 1_000
         for _ in range(20_000):
             try:
                 async with session.get(link) as answer:
-                    page = read(await answer.text())
+                    page, busy = read(await answer.text()), answer.headers.get("Retry-After")
+                if busy is not None:  # a script is faster than the limit of a rater's requests
+                    await asyncio.sleep(float(busy))
+                    continue
                 if page["task"] is None:
                     return
                 while given >= allowed():
