@@ -2,7 +2,7 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from annotation.labelling_here import Served, label, read, table
 from dikast.annotation.assignment import assign
 from dikast.annotation.label_store import LabelStore
 from dikast.annotation.labelling_questions import read_questions
+from dikast.annotation.labelling_server import LabelServer
 from dikast.annotation.precision import stop_rule
 from dikast.annotation.session import Shares, opened
 from dikast.audit.estimate import Estimate
@@ -246,6 +247,31 @@ def test_the_store_takes_back_the_last_label_only(tmp_path: Path) -> None:
         assert store.due(1) == second
         assert store.last(1) == first.id
         assert [event[5] for event in store.trail()] == ["label", "label", "undo"]
+
+
+def test_labels_that_arrive_together_are_written_together(tmp_path: Path) -> None:
+    items = runs.write_jsonl(tmp_path / "items.jsonl", runs.rows(40))
+    questions = read_questions(str(items), {}, load_rubric("helpfulness"), "absolute")
+    with opened(tmp_path / "labels", questions, Shares()) as session:
+        store, sizes, write = session.store, [], session.store.write
+        server = LabelServer(store, session.questions, session.owner)
+
+        def counted(changes: Sequence[Callable[[], bool]]) -> list[bool]:
+            sizes.append(len(changes))
+            return write(changes)
+
+        store.write = counted  # type: ignore[method-assign]
+
+        async def at_once(*changes: Callable[[], bool]) -> list[bool | BaseException]:
+            return await asyncio.gather(*map(server._written, changes), return_exceptions=True)
+
+        assert asyncio.run(at_once(*(store.label(task, "2") for task in range(1, 31)), store.label(30, "5")))[-2:] == [
+            True, False,
+        ]  # fmt: skip
+        assert sizes == [31]
+        done = asyncio.run(at_once(store.label(31, "2"), store.label(999, "2")))  # no such task: neither is kept
+        assert [type(each) for each in done] == [sqlite3.IntegrityError] * 2
+        assert [each.value for each in store.labels()] == ["2"] * 30
 
 
 def test_the_stop_rule() -> None:

@@ -3,7 +3,8 @@
 import hashlib
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,7 +47,10 @@ class Labelled(NamedTuple):
 
 
 class LabelStore:
-    """The labels of a folder. One process has it open at a time (the caller holds the folder)."""
+    """The labels of a folder. One process has it open at a time (the caller holds the folder).
+
+    Reads and writes have a connection each, so that a thread may write while another reads.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE
@@ -61,8 +65,10 @@ class LabelStore:
                 f"{self.path}: written by a newer Dikast (form {found}, this one knows {VERSION}): update it"
             )
         self._db.execute("pragma journal_mode=wal")
-        self._db.execute("pragma synchronous=full")
-        self._db.execute("pragma foreign_keys=on")
+        self._writing = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
+        for each in (self._db, self._writing):
+            each.execute("pragma synchronous=full")
+            each.execute("pragma foreign_keys=on")
         self.begun = found == VERSION
         if not fresh and not self.begun and self._db.execute("select count(*) from sqlite_master").fetchone()[0]:
             raise UserError(f"{self.path}: not a database of labels; name another folder with --out")
@@ -118,45 +124,50 @@ class LabelStore:
 
     def keep(self, task: int, value: str, reason: str = "") -> bool:
         """Store a label; False if the task already has one, which is kept."""
-        now = time.time()
-        self._db.execute("begin immediate")
-        try:
-            kept = self._db.execute(
-                "insert or ignore into label values(?, ?, ?, ?)", (task, value, reason, now)
-            ).rowcount
-            if kept:
-                what = "skip" if value == SKIPPED else "label"
-                self._event(task, what, value, reason, now)
-            self._db.execute("commit")
-        except BaseException:
-            self._db.execute("rollback")
-            raise
-        return bool(kept)
+        return self.write([self.label(task, value, reason)])[0]
 
     def undo(self, rater: int, task: int) -> bool:
         """Undo the last label of a rater if it is that of `task`; the trail keeps both events."""
-        last = self.last(rater)
-        if last is None or last != task:
-            return False
-        self._db.execute("begin immediate")
+        return self.write([self.taking_back(rater, task)])[0]
+
+    def label(self, task: int, value: str, reason: str = "") -> Callable[[], bool]:
+        """What `keep` does, as a change for `write`."""
+        return partial(self._keep, task, value, reason)
+
+    def taking_back(self, rater: int, task: int) -> Callable[[], bool]:
+        """What `undo` does, as a change for `write`."""
+        return partial(self._undo, rater, task)
+
+    def write(self, changes: Sequence[Callable[[], bool]]) -> list[bool]:
+        """Make changes in their order and in one transaction, which is on disk when this returns: all or none."""
+        self._writing.execute("begin immediate")
         try:
-            value, reason = self._db.execute("select value, reason from label where task=?", (task,)).fetchone()
-            self._db.execute("delete from label where task=?", (task,))
-            self._event(task, "undo", value, reason, time.time())
-            self._db.execute("commit")
+            done = [change() for change in changes]
+            self._writing.execute("commit")
         except BaseException:
-            self._db.execute("rollback")
+            self._writing.execute("rollback")
             raise
+        return done
+
+    def _keep(self, task: int, value: str, reason: str) -> bool:
+        now = time.time()
+        row = (task, value, reason, now)
+        kept = self._writing.execute("insert or ignore into label values(?, ?, ?, ?)", row).rowcount
+        if kept:
+            self._event(task, "skip" if value == SKIPPED else "label", value, reason, now)
+        return bool(kept)
+
+    def _undo(self, rater: int, task: int) -> bool:
+        if _last(self._writing, rater) != task:
+            return False
+        value, reason = self._writing.execute("select value, reason from label where task=?", (task,)).fetchone()
+        self._writing.execute("delete from label where task=?", (task,))
+        self._event(task, "undo", value, reason, time.time())
         return True
 
     def last(self, rater: int) -> int | None:
         """The task that a rater labelled last, by the order in which labels arrived."""
-        row = self._db.execute(
-            "select label.task from label join task on task.id=label.task join event on event.task=label.task"
-            " where task.rater=? order by event.id desc limit 1",
-            (rater,),
-        ).fetchone()
-        return None if row is None else int(row[0])
+        return _last(self._db, rater)
 
     def counts(self) -> dict[str, tuple[int, int]]:
         """Labels and tasks of each rater."""
@@ -192,12 +203,22 @@ class LabelStore:
 
     def close(self) -> None:
         """Close the database; everything is on disk."""
+        self._writing.close()
         self._db.close()
 
     def _event(self, task: int, what: str, value: str, reason: str, at: float) -> None:
-        self._db.execute(
+        self._writing.execute(
             "insert into event(task, what, value, reason, at) values(?, ?, ?, ?, ?)", (task, what, value, reason, at)
         )
+
+
+def _last(db: sqlite3.Connection, rater: int) -> int | None:
+    row = db.execute(
+        "select label.task from label join task on task.id=label.task join event on event.task=label.task"
+        " where task.rater=? order by event.id desc limit 1",
+        (rater,),
+    ).fetchone()
+    return None if row is None else int(row[0])
 
 
 def hashed(token: str) -> str:

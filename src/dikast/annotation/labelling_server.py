@@ -26,7 +26,7 @@ _LONGEST = 500  # characters of a reason
 
 
 class LabelServer:
-    """Questions as pages. The database is used in the event loop only, so there is one writer."""
+    """Questions as pages. Labels that arrive while others are written to disk are written together after them."""
 
     def __init__(
         self, store: LabelStore, questions: Mapping[str, ToLabel], owner: str, *,
@@ -38,6 +38,8 @@ class LabelServer:
         self._owner, self._raters = hashed(owner), store.raters
         self._of = {rater: due for rater, (_, due) in zip(self._raters.values(), store.counts().values(), strict=True)}
         self._tokens: dict[int, tuple[float, float]] = {}
+        self._waiting: list[tuple[Callable[[], bool], asyncio.Future[bool]]] = []
+        self._writer: asyncio.Task[None] | None = None
         self.stopping = asyncio.Event()
 
     async def run(self, ready: Callable[[int], None] = lambda port: None) -> None:
@@ -83,14 +85,36 @@ class LabelServer:
             raise web.HTTPBadRequest(text="say why you skip")
         if value != SKIPPED and question.kind not in MARKS and value not in question.labels:
             raise web.HTTPBadRequest(text="this is not a label of the question")
-        self.store.keep(task.id, _as_shown(value, task), reason if value == SKIPPED else "")
+        label = self.store.label(task.id, _as_shown(value, task), reason if value == SKIPPED else "")
+        await self._written(label)
         after = f"?after={task.id}" if task.kind == "training" else ""
         raise web.HTTPSeeOther(_base(request) + after)
 
     async def _undo(self, request: web.Request) -> web.StreamResponse:
         rater, given = self._who(request), await form_of(request)
-        self.store.undo(rater, self._task(rater, given.get("task")).id)
+        await self._written(self.store.taking_back(rater, self._task(rater, given.get("task")).id))
         raise web.HTTPSeeOther(_base(request))
+
+    async def _written(self, change: Callable[[], bool]) -> bool:
+        """Make a change of the database, and return when it is on disk."""
+        done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._waiting.append((change, done))
+        if self._writer is None or self._writer.done():
+            self._writer = asyncio.create_task(self._write())
+        return await done
+
+    async def _write(self) -> None:
+        """Write what waits in one transaction, and then what has come since: a disk takes milliseconds for each."""
+        while self._waiting:
+            (changes, waiting), self._waiting = zip(*self._waiting, strict=True), []
+            try:
+                made = await asyncio.to_thread(self.store.write, changes)
+            except Exception as error:
+                for each in waiting:
+                    each.done() or each.set_exception(error)
+                continue
+            for each, result in zip(waiting, made, strict=True):
+                each.done() or each.set_result(result)  # done: the rater's request has ended
 
     def _task(self, rater: int, given: object) -> Due:
         found = (
