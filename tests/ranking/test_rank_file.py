@@ -72,12 +72,19 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path) -> None:
 
 
 def test_auto_measures_the_judge_on_a_pilot_and_spends_half_on_the_rest(tmp_path: Path) -> None:
-    path = write_jsonl(tmp_path / "items.jsonl", items(40))
+    rows = [{**each, "id": f"pair of {each['id']}"} for each in items(20, k=2)] + items(40)  # sorted by K
+    path = write_jsonl(tmp_path / "items.jsonl", rows)
     summary = ranked(path, tmp_path / "run")
     ranking = summary["ranking"]
     assert ranking["pilot"] == 8
-    assert ranking["schedules"] == {"full": 8, ranking["chosen"]["5"]: 32}
-    assert ranking["comparisons"] <= 8 * 20 + 32 * 10
+    found = lines(tmp_path / "run")
+    assert [each["item"] for each in found] == [row["id"] for row in rows]
+    pilot = [at for at, each in enumerate(found) if each["schedule"] == "full"]
+    assert len(pilot) == 8
+    assert min(pilot) >= 20  # pairs leave no schedule to choose
+    assert pilot != list(range(20, 28))
+    assert ranking["schedules"].pop(ranking["chosen"]["5"]) == 32
+    assert ranking["comparisons"] <= 8 * 20 + 32 * 10 + 20
     assert any(note.startswith("5 responses: ") for note in summary["notes"])
     assert ranked(path, tmp_path / "run")["asked"] == 0
 
@@ -156,6 +163,44 @@ def test_a_missing_verdict_is_no_number(tmp_path: Path) -> None:
     assert all((each["order"], each["reason"]) == ([], "no comparison has a verdict") for each in found)
 
 
+def test_a_response_without_a_grade_is_left_out_of_the_order_of_a_duel(tmp_path: Path) -> None:
+    rows = items(3, k=4)  # the oracle has no grade without gold
+    rows[1]["gold"] = [2, None, 5, 3]
+    rows[2]["gold"] = [None, None, None, 3]
+    path = write_jsonl(tmp_path / "items.jsonl", rows)
+    summary = ranked(path, tmp_path / "run", judge="mock:oracle,r=1", schedule="duel")
+    found = lines(tmp_path / "run")
+    assert [each["order"] for each in found] == [[3, 2, 1, 0], [2, 3, 0], []]
+    assert found[1]["ranks"] == [3, None, 1, 2]
+    assert (found[1]["grades"][1], found[1]["missing"]) == (None, 0)
+    assert found[2]["reason"] == "fewer than two responses have a grade"
+    assert summary["ranking"]["comparisons"] == 4
+    assert (summary["ranking"]["ranked"], summary["ranking"]["ungraded"]) == (2, 4)
+    one = Judge("mock:oracle,r=1", "helpfulness").rank(rows[1], schedule="duel")
+    assert (list(one.order), one.ranks) == (found[1]["order"], (3, None, 1, 2))
+
+
+def test_the_tokens_and_the_position_bias_of_an_item(tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "items.jsonl", items(4, k=3))
+    judge = "mock:oracle,r=1,nats=1.5"
+    summary = ranked(path, tmp_path / "run", judge=judge, schedule="full")
+    found = lines(tmp_path / "run")
+    # the logits of the two orders of a pair are gap + 1.5 and 1.5 - gap: their mean is the bias
+    assert [each["position_bias"] for each in found] == pytest.approx([1.5] * 4)
+    usage = summary["usage"]
+    assert sum(each["tokens_in"] for each in found) == usage["tokens_in"] > 0
+    assert sum(each["tokens_out"] for each in found) == usage["tokens_out"]
+    duel = ranked(path, tmp_path / "duel", judge=judge, schedule="duel")
+    graded, found = duel["ranking"]["grades"]["usage"], lines(tmp_path / "duel")
+    assert sum(each["tokens_in"] for each in found) == duel["usage"]["tokens_in"] + graded["tokens_in"]
+    one = Judge(judge, "helpfulness").rank(items(4, k=3)[0], schedule="duel")
+    assert (one.tokens_in, one.tokens_out) == (found[0]["tokens_in"], found[0]["tokens_out"])
+    ranked(path, tmp_path / "half", judge=judge, schedule="half")
+    assert [each["position_bias"] for each in lines(tmp_path / "half")] == [None] * 4  # no pair in both orders
+    dikast.replay(tmp_path / "duel", out=tmp_path / "again")
+    assert lines(tmp_path / "again") == found
+
+
 def test_what_is_refused_before_a_call(tmp_path: Path) -> None:
     path = write_jsonl(tmp_path / "items.jsonl", items(2, k=3))
     with pytest.raises(UserError, match="the schedule top needs 4 different responses, item 'i0' has 3"):
@@ -213,6 +258,18 @@ def test_a_run_is_audited_replayed_and_exported_like_any_other(schedule: str, tm
     assert dikast_here("doctor", tmp_path / "again").returncode == 0
     dikast.export(tmp_path / "run", tmp_path / "run.csv")
     assert len((tmp_path / "run.csv").read_text().splitlines()) > 12
+
+
+def test_a_replay_that_ended_before_its_rankings_is_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ranked(write_jsonl(tmp_path / "items.jsonl", items(3)), tmp_path / "run", schedule="half")
+    with monkeypatch.context() as patch:
+        patch.setattr("dikast.ranking.replayed.written", lambda lines: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            dikast.replay(tmp_path / "run", out=tmp_path / "again")
+    assert dikast.replay(tmp_path / "run", out=tmp_path / "again")["ranking"]["ranked"] == 3
+    assert lines(tmp_path / "again") == lines(tmp_path / "run")
 
 
 def test_a_replay_ranks_by_the_last_schedule_of_a_folder(tmp_path: Path) -> None:

@@ -1,13 +1,14 @@
 """The published table of schedules, a sample of it; planning by simulation."""
 
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
 
 from dikast.core.errors import UserError
 from dikast.ranking.comparisons import Comparison, OrderedPair
-from dikast.ranking.planning import judge_of, pilot_items, plan
+from dikast.ranking.planning import draw_pilot, judge_of, plan
 from dikast.ranking.pooled import pool
 from dikast.ranking.schedules import SCHEDULES
 from dikast.ranking.simulation import JudgeModel, simulate
@@ -98,4 +99,20 @@ def test_a_plan_keeps_to_its_budget() -> None:
 
 
 def test_the_pilot_is_a_tenth_of_the_items() -> None:
-    assert [pilot_items(n) for n in (0, 23, 24, 200, 5000)] == [0, 0, 8, 20, 40]
+    sizes = {f"i{n}": 5 for n in range(5000)}
+    assert [len(draw_pilot(dict(list(sizes.items())[:n]))) for n in (0, 23, 24, 200, 5000)] == [0, 0, 8, 20, 40]
+
+
+def test_a_pilot_is_drawn_from_items_of_every_size() -> None:
+    # sorted by the number of responses: 600 of 2, which leave nothing to choose, 300 of 4, 90 of 5, 10 of 16
+    sizes = {f"i{n}": 2 if n < 600 else 4 if n < 900 else 5 if n < 990 else 16 for n in range(1000)}
+    drawn = draw_pilot(sizes)
+    assert len(drawn) == 40
+    counts = Counter(sizes[item] for item in drawn)
+    assert (counts[2], counts[16]) == (0, 1)
+    assert counts[4] == pytest.approx(30, abs=1)
+    shuffled = dict(sorted(sizes.items(), reverse=True))
+    assert set(draw_pilot(shuffled)) == set(drawn)  # the order of the file does not matter
+    assert set(draw_pilot(sizes, seed=1)) != set(drawn)
+    assert len(draw_pilot(dict.fromkeys(sizes, 2))) == 40
+    assert set(draw_pilot({f"i{n}": n + 3 for n in range(30)})) < {f"i{n}" for n in range(30)}

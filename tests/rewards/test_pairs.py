@@ -275,3 +275,17 @@ def test_pairs_of_a_ranking_are_those_of_its_places(tmp_path: Path) -> None:
         ends = [f"{line.value['order'][0]}{line.value['order'][-1]}" for line in places]
         assert [texts(each)[0][-1] + texts(each)[1][-1] for each in found.pairs] == ends
         assert all(0 < each.margin <= 1 for each in found.pairs)
+
+
+def test_pairs_of_a_full_ranking_whose_orders_disagree_are_dropped(tmp_path: Path) -> None:
+    source = tmp_path / "items.jsonl"
+    near, far = [2, 3, 3], [1, 5, 3]  # in levels of the scale: a slot bias of 2 decides between 2 and 3, not 1 and 5
+    rows = [
+        {"id": f"r{n}", "instruction": f"Say {n}?", "responses": [f"{n} {j}" for j in range(3)], "gold": gold}
+        for n, gold in enumerate([near, far, near, far])
+    ]
+    source.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+    rank_file(Judge("mock:oracle,r=1,nats=2", "helpfulness"), source, tmp_path / "run", RankOptions(schedule="full"))
+    found = pairs_of(tmp_path / "run")
+    assert [pair.item.id for pair in found.pairs] == ["r1", "r3"]
+    assert found.dropped == {"the two orders disagree": 2}

@@ -209,7 +209,10 @@ def test_rewards_as_openrlhf_asks_for_them() -> None:
         assert [each["rewards"][0] for each in told] == pytest.approx(plain)
         older = here.post("/get_reward", {"query": queries}).json()
         assert older["rewards"] == pytest.approx(plain)
-        assert here.post("/get_reward", {"query": ["no mark"]}).status_code == 422
+        for query, why in {"no mark": "lacks the separator", "Why? So? Yes.": "more than once"}.items():
+            refused = here.post("/get_reward", {"query": [queries[0], query]})
+            assert (refused.status_code, refused.json()["error"]["field"]) == (422, "query[1]")
+            assert why in refused.json()["error"]["message"]
 
 
 def test_clients_that_wait_are_asked_together_and_each_gets_its_own() -> None:

@@ -6,13 +6,13 @@ modelled as value = strength[first] - strength[second] + slot bias + noise, and 
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dikast.core.verdict import Verdict
+from dikast.core.verdict import Usage, Verdict
 from dikast.judging.label_scores import logit
 
 Floats = NDArray[np.float64]
@@ -35,19 +35,23 @@ class OrderedPair(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The result of one order of a pair. NaN: no verdict, or no probabilities for `logit` and `probability`."""
+    """The result of one order of a pair. NaN: no verdict, or no probabilities for `logit` and `probability`.
+
+    `usage` is what its verdict cost, all samples together.
+    """
 
     pair: OrderedPair
     verdict: float = math.nan
     probability: float = math.nan
     logit: float = math.nan
+    usage: Usage = field(default_factory=Usage, compare=False)
 
     @classmethod
     def of(cls, verdict: Verdict) -> "Comparison":
         """From a verdict on a pair, whose choices `a` and `b` are the responses of the lower and higher index."""
         pair = OrderedPair(*verdict.question.responses)
         if verdict.label is None:
-            return cls(pair)
+            return cls(pair, usage=verdict.usage)
         sign = 1.0 if pair.first < pair.second else -1.0
         read = verdict.distribution
         return cls(
@@ -55,6 +59,7 @@ class Comparison:
             sign * _WORTH[verdict.label] + 0.0,
             sign * (read["a"] - read["b"]) if read else math.nan,
             sign * logit(read, "a", "b") if read else math.nan,
+            verdict.usage,
         )
 
     def value(self, kind: Values) -> float:
@@ -88,6 +93,17 @@ def games_of(comparisons: Sequence[Comparison], k: int, kind: Values) -> Games:
             sums[each.pair] += value
             squares += value * value
     return Games(counts, sums, np.array(squares))
+
+
+def position_bias(games: Games) -> float | None:
+    """The mean advantage of the response shown first over the pairs of an item that have a value in both orders.
+
+    In units of the value; None without such a pair. A preference for a response cancels between the two orders.
+    """
+    both = (games.counts > 0) & (games.counts.T > 0)
+    if not both.any():
+        return None
+    return float((games.sums[both] / games.counts[both]).mean())
 
 
 def stacked(games: Sequence[Games]) -> Games:

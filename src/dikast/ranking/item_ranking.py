@@ -4,11 +4,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dikast.ranking.comparisons import Comparison, Floats, Values
+from dikast.ranking.comparisons import Floats, Values, position_bias
 from dikast.ranking.contestants import Contestants
 from dikast.ranking.item_order import Ordered
 from dikast.ranking.simulation import with_duel
-from dikast.ranking.tournament import Tournament
+from dikast.ranking.tournament import Contest, Tournament
 
 _T = float | int | None
 
@@ -20,7 +20,10 @@ class Ranking:
     `schedule` names the schedule of pairs and `values` the value of a comparison. After a duel there are `grades`
     (goodness from 0 to 1, None without a verdict) and no rewards. Of `comparisons`, `missing` have no verdict, or no
     probabilities if these are needed. `left_out` maps each response that was not compared to `empty`, or to the index
-    it repeats, whose rank and reward it gets. A response that no verdict connects with the others is not in `order`.
+    it repeats, whose rank and reward it gets. A response that no verdict connects with the others, or that has no grade
+    before a duel, is not in `order`. `position_bias` is the mean advantage of the first slot over the item's pairs that
+    were asked in both orders, in units of the values (nats for logits); None without such a pair. `tokens_in` and
+    `tokens_out` are those of all comparisons and grades; None if unknown (the replay of a run that did not count them).
     `reason` says why there is no order at all.
     """
 
@@ -40,6 +43,9 @@ class Ranking:
     left_out: dict[int, int | str]
     grades: tuple[float | None, ...] | None = None
     reason: str = ""
+    position_bias: float | None = None
+    tokens_in: int | None = None
+    tokens_out: int | None = None
 
     def __repr__(self) -> str:
         said = self.reason
@@ -53,8 +59,9 @@ def ranking_of(item: str, found: Contestants, tournament: Tournament, grades: Fl
     """The ranking of an item whose contest is over; `grades` (contestants,) after a duel."""
     contest, values = tournament.contests[item], tournament.read(item)
     missing = sum(math.isnan(each.value(values)) for each in contest.played)
-    ordered = tournament.ordered(item) if grades is None else _after_duel(tournament.strengths(item), grades, missing)
-    reason = "" if ordered.order else _reason(contest.played)
+    ordered = tournament.ordered(item) if grades is None else _after_duel(contest, tournament.strengths(item), grades)
+    reason = "" if ordered.order else _reason(contest, grades)
+    usage = sum((each.usage for each in contest.played), contest.grading)
     size = len(found.inside) + len(found.left_out)
     at = {response: i for i, response in enumerate(found.inside)}
     same = {i: at[of] for i, of in found.left_out.items() if isinstance(of, int)}
@@ -68,28 +75,34 @@ def ranking_of(item: str, found: Contestants, tournament: Tournament, grades: Fl
         spread(ordered.ranks), spread(ordered.rewards), spread(ordered.low), spread(ordered.high),  # type: ignore[arg-type]
         spread(ordered.best, repeated=False), ordered.cycles, ordered.triples, len(contest.played), missing,
         found.left_out, None if grades is None else spread([_known(each) for each in grades]), reason,
+        position_bias(tournament.games(item, values)), usage.tokens_in, usage.tokens_out,
     )  # fmt: skip
 
 
-def _after_duel(strengths: Floats, grades: Floats, missing: int) -> Ordered:
-    """The order by grades, in which the duel decides between the first two; none if a grade is missing."""
+def _after_duel(contest: Contest, strengths: Floats, grades: Floats) -> Ordered:
+    """The order by grades of the responses that have one, in which the duel decides between the first two.
+
+    Where the duel has no verdict, or a tie, it decides nothing. There is no order before the duel.
+    """
     k = len(grades)
     none: tuple[None, ...] = (None,) * k
-    if any(math.isnan(each) for each in grades) or missing:
+    if not contest.played:
         return Ordered((), none, none, none, none, none, 0, 0)
-    order = with_duel(grades, strengths)
+    order = [i for i in with_duel(grades, strengths) if not math.isnan(grades[i])]
     ranks: dict[int, int] = {}
     for place, i in enumerate(order):
         before = order[place - 1] if place else None
         met = {0, 1} & {place} and strengths[order[0]] != strengths[order[1]]
         tied = before is not None and not met and grades[before] == grades[i]
         ranks[i] = ranks[before] if tied and before is not None else place + 1
-    return Ordered(order, tuple(ranks[i] for i in range(k)), none, none, none, none, 0, 0)
+    return Ordered(tuple(order), tuple(ranks.get(i) for i in range(k)), none, none, none, none, 0, 0)
 
 
 def _known(value: float) -> float | None:
     return None if math.isnan(value) else float(value)
 
 
-def _reason(played: Sequence[Comparison]) -> str:
-    return "no comparison has a verdict" if played else "nothing was compared"
+def _reason(contest: Contest, grades: Floats | None) -> str:
+    if grades is not None and sum(not math.isnan(each) for each in grades) < 2:
+        return "fewer than two responses have a grade"
+    return "no comparison has a verdict" if contest.played else "nothing was compared"

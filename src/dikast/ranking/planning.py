@@ -1,7 +1,8 @@
 """Choosing a schedule by simulation, for a judge whose noise and slot bias were measured on a pilot."""
 
 import math
-from collections.abc import Sequence
+import zlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,7 @@ from dikast.ranking.simulation import Goal, JudgeModel, Read, Simulated, simulat
 SYSTEMATIC = 0.3  # assumed, in standard deviations of quality: comparisons alone do not identify it
 _ALIKE = 0.01  # schedules within this distance of the best are equally good; the cheapest is chosen
 _ITEMS = 600
+_FEW = 24  # items below this are no pilot
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,23 @@ def _agree_by_chance(first: float) -> float:
     return 2 * first * (1 - first)
 
 
-def pilot_items(n: int) -> int:
-    """The number of pilot items out of n: a tenth, from 8 to 40; 0 for n below 24."""
-    return 0 if n < 24 else int(np.clip(n // 10, 8, 40))
+def draw_pilot(sizes: Mapping[str, int], seed: int = 0) -> list[str]:
+    """The items of the pilot, in the order of `sizes`, which gives each item's number of responses.
+
+    None of fewer than 24 items; else a tenth, from 8 to 40, of the items that leave schedules to choose from: those of
+    more than two responses, or all where there is no such item. Each number of responses has its share, and at least
+    one item while there is room; which items is drawn by the seed and the item's id alone.
+    """
+    chosen = [item for item, k in sizes.items() if k > 2] or list(sizes)
+    n = 0 if len(sizes) < _FEW else min(int(np.clip(len(chosen) // 10, 8, 40)), len(chosen))
+    groups: dict[int, list[tuple[float, str]]] = {}
+    for item in chosen:
+        drawn = np.random.default_rng([seed, 1, zlib.crc32(item.encode("utf-8", "surrogatepass"))]).random()
+        groups.setdefault(sizes[item], []).append((drawn, item))
+    places = [
+        (place / len(group), drawn, item)  # the first of each group come first
+        for group in groups.values()
+        for place, (drawn, item) in enumerate(sorted(group))
+    ]
+    inside = {item for *_, item in sorted(places)[:n]}
+    return [item for item in chosen if item in inside]

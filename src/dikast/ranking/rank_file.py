@@ -18,7 +18,7 @@ from dikast.core.item import Item
 from dikast.core.rubric import Rubric, Sheet
 from dikast.core.runs.current_verdicts import current_verdicts
 from dikast.core.runs.run_files import RANKINGS, write_checked
-from dikast.core.verdict import Verdict
+from dikast.core.verdict import Usage, Verdict
 from dikast.engines.wrapper import found_in
 from dikast.judging.judge import Judge
 from dikast.judging.judge_file import FileRun
@@ -28,7 +28,7 @@ from dikast.judging.watching import Watcher
 from dikast.ranking.comparisons import Comparison, Floats, OrderedPair
 from dikast.ranking.contestants import Contestants, contestants_of
 from dikast.ranking.item_ranking import ranking_of
-from dikast.ranking.planning import SchedulePlan, judge_of, pilot_items, plan
+from dikast.ranking.planning import SchedulePlan, draw_pilot, judge_of, plan
 from dikast.ranking.rank_options import RankOptions
 from dikast.ranking.rank_summary import Ranked, ranking_summary
 from dikast.ranking.schedules import SCHEDULES, Schedule
@@ -86,6 +86,7 @@ class _FileRanking:
         self.skipped: dict[str, str] = {}  # items that cannot be ranked, and why
         self.wrong: dict[str, DataError] = {}  # mistakes in items, which stop the run
         self.grades: dict[str, Floats] = {}
+        self.grading: dict[str, Usage] = {}  # what the grades of an item cost
         self.planned: Plan | None = None
         self.notes: list[str] = []
         self.graded: dict[str, Any] = {}  # the summary of a duel's grades
@@ -109,7 +110,7 @@ class _FileRanking:
         whole = replace(self.planned, items=len(self.contestants) + len(self.skipped), notes=tuple(notes))
         if self.run.dry_run:
             return whole.summary()
-        lines = [self._line(item) for item in self.tournament.contests]
+        lines = [self._line(item) for item in self.contestants if item in self.tournament.contests]
         write_checked(self.run.out / RANKINGS, written(lines))
         told: dict[str, Any] = {"schedule": self.how.schedule, "values": self.how.values}
         if auto:
@@ -152,14 +153,15 @@ class _FileRanking:
     def _shares(self) -> tuple[list[str], list[str]]:
         """The items of the pilot, and the rest."""
         items = list(self.contestants)
-        least = pilot_items(len(items))
-        if least == 0 and self.how.comparisons is not None:
+        sizes = {item: len(found.inside) for item, found in self.contestants.items()}
+        if pilot := draw_pilot(sizes, self.run.judge.settings.sampling.seed):
+            measured = set(pilot)
+            return pilot, [item for item in items if item not in measured]
+        if self.how.comparisons is not None:
             self.notes.append(f"{len(items)} items are too few for a pilot: compared within --comparisons")
             return [], items
-        if least == 0:
-            self.notes.append(f"{len(items)} items are too few for a pilot: all pairs are compared in both orders")
-            return items, []
-        return items[:least], items[least:]
+        self.notes.append(f"{len(items)} items are too few for a pilot: all pairs are compared in both orders")
+        return items, []
 
     def _chosen(self, rest: Sequence[str]) -> dict[int, SchedulePlan]:
         """The schedule for each number of responses, chosen from the pilot."""
@@ -199,6 +201,7 @@ class _FileRanking:
         self.graded = {name: summary[name] for name in ("verdicts", "status", "failure_rate", "usage")}
         goodness: dict[tuple[str, int], float] = {}
         for (item, (response,)), one in _joined(current_verdicts(run.out / GRADES), rubrics).items():
+            self.grading[item] = self.grading.get(item, Usage()) + one.usage
             value = one.expected if one.expected is not None else one.score
             if value is not None and one.hashes is not None:
                 goodness[item, response] = rubrics[one.hashes.rubric].scale.goodness(value)
@@ -209,9 +212,8 @@ class _FileRanking:
         """Play these items' contests to the end, or until the engine gives up."""
         for item in items:
             k = len(self.contestants[item].inside)
-            start = self.grades.get(item)
-            known = None if start is None else np.nan_to_num(start, nan=-1.0)
-            self.tournament.enter(item, k, schedule_of(k), known)
+            self.tournament.enter(item, k, schedule_of(k), self.grades.get(item))
+            self.tournament.contests[item].grading = self.grading.get(item, Usage())
         while not self._stopped and (pairs := self.tournament.draw()):
             self._round(pairs)
         if self.run.dry_run:

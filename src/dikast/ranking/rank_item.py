@@ -1,6 +1,7 @@
 """Ranking the responses of one item, without a folder."""
 
 from collections.abc import Generator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -8,7 +9,7 @@ import numpy as np
 from dikast.core.errors import UserError
 from dikast.core.item import Item
 from dikast.core.rubric import Sheet
-from dikast.core.verdict import Verdict
+from dikast.core.verdict import Usage, Verdict
 from dikast.judging.joining import join_samples
 from dikast.judging.judge import Judge
 from dikast.judging.label_scores import combine_samples
@@ -60,10 +61,12 @@ def rank_rounds(
             f"item {item.id!r} has {len(found.inside)} different responses that are not empty; the schedule "
             f"{schedule.name} needs {schedule.least}"
         )
-    grades = _grades(judge, item, found, (yield Round(item, "each"))) if schedule.graded else None
+    graded = (yield Round(item, "each")) if schedule.graded else ()
+    grades = _grades(judge, item, found, graded) if schedule.graded else None
+    grading = sum((verdict.usage for verdict in graded), Usage())
     tournament = Tournament(judge.settings.sampling.seed, values)
-    known = None if grades is None else np.nan_to_num(grades, nan=-1.0)
-    tournament.enter(item.id, len(found.inside), schedule, known)
+    tournament.enter(item.id, len(found.inside), schedule, grades)
+    tournament.contests[item.id].grading = grading
     while pairs := tournament.draw().get(item.id):
         shown = [(found.inside[pair.first], found.inside[pair.second]) for pair in pairs]
         tournament.note({item.id: _compared(found, (yield Round(item, lambda item, shown=shown: shown)))})  # type: ignore[misc]
@@ -79,7 +82,7 @@ def _compared(found: Contestants, verdicts: Sequence[Verdict]) -> list[Compariso
     for group in groups.values():
         one = Comparison.of(combine_samples(sorted(group, key=lambda each: each.question.sample), None))
         pair = OrderedPair(place[one.pair.first], place[one.pair.second])
-        said.append(Comparison(pair, one.verdict, one.probability, one.logit))
+        said.append(replace(one, pair=pair))
     return said
 
 

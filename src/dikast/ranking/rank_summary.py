@@ -54,12 +54,22 @@ def ranking_summary(lines: Sequence[Ranked], tournament: Tournament, skipped: Ma
         "left_out": sum(len(each.left_out) for each in rankings),
         "comparisons": sum(each.comparisons for each in rankings),
         "missing": sum(each.missing for each in rankings),
+        **_ungraded(rankings),
         "schedules": dict(Counter(each.schedule for each in rankings)),
         "slot_bias": bias,
         "noise": noise,
         "cycles": asdict(Rate.pooled([each.cycles for each in rankings], [each.triples for each in rankings])),
         **({"gold": gold} if (gold := _gold(lines)) else {}),
     }
+
+
+def _ungraded(rankings: Sequence[Ranking]) -> dict[str, int]:
+    """After duels: how many responses have no grade, and are in no order."""
+    graded = [each for each in rankings if each.grades is not None]
+    missing = sum(
+        grade is None and i not in each.left_out for each in graded for i, grade in enumerate(each.grades or ())
+    )
+    return {"ungraded": missing} if graded else {}
 
 
 def _gold(lines: Sequence[Ranked]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Replays of any run; of one of rankings its rankings too, from the replayed verdicts."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,16 +31,14 @@ def replay(
     those of the run. Raises UserError when `run` has no lock, or a format that is not the one it was made with would
     be used unasked.
     """
-    summary = replay_run.replay(run, format=format, out=out)
     run = Path(run)
-    if out is None or not (run / RANKINGS).exists():
-        return summary
-    out = Path(out)
-    tournament, ranked = _ranked_again(run, out)
-    write_checked(out / RANKINGS, written(ranked))
-    summary["ranking"] = ranking_summary(ranked, tournament, {})
-    write_checked(out / SUMMARY, orjson.dumps(summary, option=orjson.OPT_INDENT_2) + b"\n")
-    return summary
+
+    def rankings(out: Path) -> dict[str, Any]:
+        tournament, ranked = _ranked_again(run, out)
+        write_checked(out / RANKINGS, written(ranked))
+        return {"ranking": ranking_summary(ranked, tournament, {})}
+
+    return replay_run.replay(run, format=format, out=out, more=rankings if (run / RANKINGS).exists() else None)
 
 
 def _ranked_again(run: Path, out: Path) -> tuple[Tournament, list[Ranked]]:
@@ -47,17 +46,18 @@ def _ranked_again(run: Path, out: Path) -> tuple[Tournament, list[Ranked]]:
     told = orjson.loads((run / SUMMARY).read_bytes()).get("ranking", {}) if (run / SUMMARY).exists() else {}
     values = told.get("values", "auto")
     tournament, contestants = Tournament(0, None if values == "auto" else values), dict[str, Contestants]()
-    grades = dict[str, Floats]()
+    grades, tokens = dict[str, Floats](), dict[str, tuple[int | None, int | None]]()
     for line, _ in derived_lines(run, RANKINGS, RankingLine):
         left_out = {int(i): why for i, why in line["left_out"].items()}
         inside = tuple(i for i in range(len(line["ranks"])) if i not in left_out)
         contestants[line["item"]] = Contestants(inside, left_out)
+        tokens[line["item"]] = line.get("tokens_in"), line.get("tokens_out")
         if line["grades"] is not None:
             given = [line["grades"][i] for i in inside]
             grades[line["item"]] = np.array([np.nan if each is None else each for each in given])
         tournament.enter(line["item"], len(inside), SCHEDULES[line["schedule"]])
     mine = (v for v in current_verdicts(out) if v.question.item in contestants)
     tournament.note(comparisons_of(mine, contestants))
-    return tournament, [
-        Ranked(ranking_of(item, each, tournament, grades.get(item)), None) for item, each in contestants.items()
-    ]
+    rankings = [ranking_of(item, each, tournament, grades.get(item)) for item, each in contestants.items()]
+    kept = [replace(each, tokens_in=tokens[each.item][0], tokens_out=tokens[each.item][1]) for each in rankings]
+    return tournament, [Ranked(each, None) for each in kept]

@@ -83,9 +83,10 @@ def ends(k: int, rng: np.random.Generator, start: Floats) -> Rounds:
 
 
 def duel(k: int, rng: np.random.Generator, start: Floats) -> Rounds:
-    """The two best by their grades, in both orders."""
-    first, second = np.lexsort((rng.permutation(k), -start))[:2].tolist()
-    yield [OrderedPair(first, second), OrderedPair(second, first)]
+    """The two best by their grades, in both orders; nothing where fewer than two responses have a grade."""
+    first, second = np.lexsort((rng.permutation(k), -start))[:2].tolist()  # NaN comes last
+    if not np.isnan(start[[first, second]]).any():
+        yield [OrderedPair(first, second), OrderedPair(second, first)]
 
 
 def _narrowed(k: int, rng: np.random.Generator, signs: Sequence[int]) -> Rounds:

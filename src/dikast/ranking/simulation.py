@@ -81,12 +81,10 @@ def _compared(judge: JudgeModel, seen: Floats, pair: OrderedPair, read: Read, rn
 
 
 def with_duel(grades: Floats, strengths: Floats) -> tuple[int, ...]:
-    """The order by grades (k,), the two of the duel by its result; equal ones by their index."""
-    met = {int(i) for i in np.flatnonzero(strengths)}
-    order = sorted(range(len(grades)), key=lambda i: (i not in met, -grades[i], i)) if met else None
-    if order is None:
-        return tuple(np.lexsort((np.arange(len(grades)), -grades)).tolist())
-    return tuple([*sorted(order[:2], key=lambda i: -strengths[i]), *order[2:]])
+    """The order by grades (k,), the two of the duel by its result; equal ones by their index, NaN last."""
+    order = np.lexsort((np.arange(len(grades)), -grades)).tolist()
+    met = sorted((i for i in order if strengths[i]), key=lambda i: -strengths[i])
+    return (*met, *(i for i in order if not strengths[i]))
 
 
 def _goals(orders: Sequence[Sequence[int]], quality: Floats) -> dict[Goal, Rate]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from dikast.core.verdict import Usage
 from dikast.ranking.comparisons import Comparison, Floats, Games, OrderedPair, Values, fit_strengths, games_of, stacked
 from dikast.ranking.item_order import Ordered, order_of
 from dikast.ranking.pooled import Pooled, pool
@@ -14,7 +15,7 @@ from dikast.ranking.schedules import Rounds, Schedule
 
 @dataclass(slots=True)
 class Contest:
-    """One item: its schedule, and its comparisons so far."""
+    """One item: its schedule, and its comparisons so far; `grading` is what the grades before them cost."""
 
     k: int
     schedule: Schedule
@@ -22,6 +23,7 @@ class Contest:
     played: list[Comparison] = field(default_factory=list)
     began: bool = False
     over: bool = False
+    grading: Usage = field(default_factory=Usage)
 
 
 class Tournament:
@@ -37,7 +39,10 @@ class Tournament:
         self._pooled: dict[Values, Pooled] = {}
 
     def enter(self, item: str, k: int, schedule: Schedule, start: Floats | None = None) -> None:
-        """Add an item with k responses; `start` (k,) are the grades for a schedule that begins with grades."""
+        """Add an item with k responses.
+
+        start: the grades (k,) for a schedule that begins with grades, NaN where there is none.
+        """
         rng = np.random.default_rng([self.seed, zlib.crc32(item.encode("utf-8", "surrogatepass"))])
         rounds = schedule.draw(k, rng, np.zeros(k) if start is None else start)
         self.contests[item] = Contest(k, schedule, rounds)
@@ -62,11 +67,12 @@ class Tournament:
             alike.setdefault((self.contests[item].k, self.read(item)), []).append(item)
         found: dict[str, Floats] = {}
         for (_, kind), names in alike.items():
-            games = stacked([self._games(item, kind) for item in names])
+            games = stacked([self.games(item, kind) for item in names])
             found |= zip(names, fit_strengths(games, self.pooled(kind).bias.shrunk).strengths, strict=True)
         return found
 
-    def _games(self, item: str, kind: Values) -> Games:
+    def games(self, item: str, kind: Values) -> Games:
+        """The comparisons of an item so far that have a value of this kind."""
         contest = self.contests[item]
         return games_of(contest.played, contest.k, kind)
 
@@ -88,7 +94,7 @@ class Tournament:
         """Slot bias and noise pooled over all items that are ordered by these values."""
         if kind not in self._pooled:
             items = [item for item in self.contests if self.read(item) == kind]
-            self._pooled[kind] = pool([self._games(item, kind) for item in items])
+            self._pooled[kind] = pool([self.games(item, kind) for item in items])
         return self._pooled[kind]
 
     def strengths(self, item: str) -> Floats:

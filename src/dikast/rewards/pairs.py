@@ -21,8 +21,8 @@ from dikast.core.records.sources import is_address, is_data
 from dikast.core.runs.judge_lock import damaged_lock, ids_of, read_lock
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run import Run
-from dikast.core.runs.run_files import LOCK, RANKINGS, TOTALS
-from dikast.core.runs.schema import RankingLine, TotalLine, derived_lines
+from dikast.core.runs.run_files import LOCK, PREFERENCES, RANKINGS, TOTALS
+from dikast.core.runs.schema import PreferenceLine, RankingLine, TotalLine, derived_lines
 from dikast.core.verdict import Status
 
 Take = Literal["best-and-worst", "all"]
@@ -195,10 +195,9 @@ def _comparisons(run: Run, by_id: Mapping[str, _Prompt], criterion: str) -> None
     name = _criterion([rubric.name for rubric in load_rubrics(run.folder).values()], criterion, run)
     for each in run.preferences:
         prompt = by_id.get(each.item) if each.criterion == name else None
-        numbers = None if prompt is None else [prompt.numbers.get((each.item, place)) for place in each.pair]
-        if prompt is None or numbers is None or None in numbers or numbers[0] == numbers[1]:
+        if prompt is None or (numbers := _numbers(prompt, each.item, each.pair)) is None:
             continue
-        a, b = int(numbers[0] or 0), int(numbers[1] or 0)
+        a, b = numbers
         if each.choice is None:
             prompt.missing += 1
             continue
@@ -212,9 +211,24 @@ def _comparisons(run: Run, by_id: Mapping[str, _Prompt], criterion: str) -> None
         prompt.worth[b] = prompt.worth.get(b, 0.0) - edge
 
 
+def _numbers(prompt: _Prompt, item: str, pair: tuple[int, int]) -> tuple[int, int] | None:
+    """The two responses of an item's pair as the prompt numbers them; None where it lacks one, or they are the same."""
+    a, b = (prompt.numbers.get((item, place)) for place in pair)
+    return None if a is None or b is None or a == b else (a, b)
+
+
 def _rankings(run: Run, by_id: Mapping[str, _Prompt], criterion: str) -> None:
-    """As `_comparisons`, by the place of each response in the ranking of its item; equal places are equal."""
+    """As `_comparisons`, by the place of each response in the ranking of its item; equal places are equal.
+
+    Pairs whose two orders disagree are known from the comparisons, where both were asked.
+    """
     _criterion([rubric.name for rubric in load_rubrics(run.folder).values()], criterion, run)
+    if (run.folder / PREFERENCES).exists():
+        for record, _ in derived_lines(run.folder, PREFERENCES, PreferenceLine):
+            if record.get("consistent") is False:
+                prompt = by_id.get(record["item"])
+                if prompt is not None and (numbers := _numbers(prompt, record["item"], record["pair"])) is not None:
+                    prompt.disagree |= {numbers, numbers[::-1]}
     for line, _ in derived_lines(run.folder, RANKINGS, RankingLine):
         if (prompt := by_id.get(line["item"])) is None:
             continue

@@ -228,10 +228,7 @@ class Server:
             if not self.separator:
                 told = "prompt and reply in one text cannot be separated: send prompts, or start with --separator"
                 raise Refused(422, told, "prompts")
-            split = [each.rpartition(self.separator) for each in queries]
-            if any(not found for _, found, _ in split):
-                raise Refused(422, f"a query lacks the separator {self.separator!r}", "query")
-            prompts = [before + found for before, found, _ in split]
+            prompts = [_prompt_in(each, self.separator, f"query[{i}]") for i, each in enumerate(queries)]
         else:
             prompts = _texts(body, "prompts")
         if len(prompts) != len(queries):
@@ -324,6 +321,17 @@ def _texts(body: Mapping[str, Any], field: str) -> list[str]:
     if not isinstance(value, list) or not value or not all(isinstance(each, str) for each in value):
         raise Refused(422, "expected a list of texts", field)
     return value
+
+
+def _prompt_in(query: str, separator: str, field: str) -> str:
+    """The prompt of a query that holds the separator once; Refused (422) where its end is unknown."""
+    at = query.find(separator)
+    if at < 0:
+        raise Refused(422, f"the query lacks the separator {separator!r}", field)
+    if at != query.rfind(separator):
+        told = f"the query has the separator {separator!r} more than once, so where its reply begins is unknown"
+        raise Refused(422, f"{told}: send prompts", field)
+    return query[: at + len(separator)]
 
 
 def _scored(told: Mapping[str, Any]) -> Scored:

@@ -58,6 +58,9 @@ class RankingLine(TypedDict):
     left_out: Mapping[str, Any]
     grades: tuple[float | None, ...] | None
     reason: str
+    position_bias: NotRequired[float | None]
+    tokens_in: NotRequired[int | None]
+    tokens_out: NotRequired[int | None]
 
 
 class TotalLine(TypedDict):

@@ -1,6 +1,6 @@
 """Derive every number of a run again from what was recorded, without a model, optionally with another parser."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -57,12 +57,17 @@ class Changes:
 
 
 def replay(
-    run: str | Path, *, format: str | Path | Format | None = None, out: str | Path | None = None
+    run: str | Path,
+    *,
+    format: str | Path | Format | None = None,
+    out: str | Path | None = None,
+    more: Callable[[Path], dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """Re-derive the verdicts of `run`, with its own format or another of the same kind; `out` takes a new run folder.
 
-    Returns a summary like the run's own with `replay` counting what changed. Raises UserError when `run` has no lock,
-    or a format that is not the one it was made with would be used unasked.
+    Returns a summary like the run's own with `replay` counting what changed. `more` writes further files into `out` and
+    returns what the summary says of them: the summary is written last, since a folder without one is started again.
+    Raises UserError when `run` has no lock, or a format that is not the one it was made with would be used unasked.
     """
     run, out = Path(run), Path(out) if out is not None else None
     lock = read_lock(run)
@@ -108,6 +113,7 @@ def replay(
         **tally.summary(),
     }
     if out is not None:
+        summary |= more(out) if more is not None else {}
         write_checked(out / SUMMARY, orjson.dumps(summary, option=orjson.OPT_INDENT_2) + b"\n")
     return summary
 

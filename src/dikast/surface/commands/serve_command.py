@@ -27,7 +27,9 @@ class ServeOptions(FormatOptions):
     queue: int = option(1000, help="Maximum number of queued questions; further requests are refused (429).", least=1)
     max_mb: float = option(32.0, help="Maximum size of a request in MB; larger ones are refused (413).", least=0)
     missing: str = option("raise", help="The answer of /get_reward to a missing verdict: raise (502), or a number.")
-    separator: str = option("", help="The text that ends the prompt in /get_reward queries without a separate prompt.")
+    separator: str = option(
+        "", help="The text that ends the prompt in /get_reward queries without a separate prompt; once in each query."
+    )
 
 
 def serve(ask: ServeOptions, draws: DrawOptions, replies: ReplyOptions, media: MediaOptions) -> None:
