@@ -26,6 +26,12 @@ _MOST_LISTED = 12
 class _Jinja(ImmutableSandboxedEnvironment):
     """Sandboxed; an unknown name is an error; block tags leave no blank lines."""
 
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        """As in any sandbox; the fields of a level, which are slots, are given at once."""
+        if type(obj) is Level and attribute in Level.__slots__:
+            return getattr(obj, attribute)
+        return super().getattr(obj, attribute)
+
 
 @lru_cache(maxsize=1)
 def environment() -> _Jinja:
@@ -82,8 +88,8 @@ class Slots:
         return Slot(len(self._made) - 1)
 
     def text(self, text: str) -> Slot:
-        """A slot of user text."""
-        return self.of((Span(escape(text, self._guards)),))
+        """A slot of a rubric's text."""
+        return self.of((Span(_escaped(text, self._guards)),))
 
     def content(self, content: Content) -> Slot:
         """A slot of text and media in their order."""
@@ -111,8 +117,14 @@ class Slots:
         for i, label in enumerate(scale.labels):
             if i:
                 pieces.append(Span(", ", trusted=True))
-            pieces.append(Span(escape(label, self._guards)))
+            pieces.append(Span(_escaped(label, self._guards)))
         return self.of(tuple(pieces))
+
+
+@lru_cache(maxsize=1024)
+def _escaped(text: str, guards: tuple[str, ...]) -> str:
+    """`escape` of what stands in every prompt of a rubric."""
+    return escape(text, guards)
 
 
 def headed(title: str, heading: str) -> str:
@@ -165,6 +177,7 @@ def _append(found: list[Piece], piece: Piece, where: str) -> None:
     found.append(piece)
 
 
+@lru_cache(maxsize=256)
 def _even_step(scale: Scale) -> str | None:
     try:
         numbers = [Decimal(label) for label in scale.labels]
