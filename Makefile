@@ -36,8 +36,9 @@ slow: .venv/ready
 	$(PYTEST) --dist loadgroup -m slow
 
 # Every try of the tests that draw many; all other runs draw a seeded sample of about 2 %.
-soak: .venv/ready
+soak: .venv/ready .ray/ready
 	DIKAST_SOAK=full $(BIN)/python -m pytest -m soak
+	DIKAST_SOAK=full .ray/bin/python -m pytest -m soak tests/engines/cluster
 
 .vllm/ready: scripts/vllm_environment scripts/torchvision_on_cpu.py
 	PYTHON=$(PYTHON) scripts/vllm_environment .vllm

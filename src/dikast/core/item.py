@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Literal, cast
 
 from dikast.core.errors import DataError, UserError
@@ -57,6 +58,9 @@ class Item:
         asked = one_line("\n".join(text_of(turn.content) for turn in self.instruction), 60)
         return f"<Item {self.id!r}: {counted(len(self.responses), 'response')} to {asked!r}>"
 
+    def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
+        return Item, _fields_of(self)
+
     @property
     def response(self) -> Content:
         """The response of an item that has exactly one."""
@@ -102,6 +106,9 @@ class Item:
         if response is not None:
             given["response"] = response
         return item_from(given)
+
+
+_fields_of = attrgetter(*(each.name for each in fields(Item)))
 
 
 def _texts(content: Content) -> Content:

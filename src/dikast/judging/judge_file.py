@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import orjson
 
@@ -30,7 +30,8 @@ from dikast.core.runs.current_verdicts import answered, current_records, current
 from dikast.core.runs.judge_lock import check_version, ids_of, read_lock
 from dikast.core.runs.opening import tell_writer
 from dikast.core.runs.rubrics import load_rubrics
-from dikast.core.runs.run_files import RANKINGS, SUMMARY, VERDICTS, remove, write_checked
+from dikast.core.runs.run_files import KEYS, RANKINGS, SUMMARY, VERDICTS, remove, write_checked
+from dikast.judging.by_workers import Spreading, judged_by_workers, keyed
 from dikast.judging.derived_verdicts import DERIVED, Way, by_scores, derive, told_way, way_of
 from dikast.judging.judge import Judge, resample_rounds
 from dikast.judging.ledger import Ledger
@@ -223,9 +224,20 @@ class FileRun:
         assert self.ledger is not None
         engine = self.judge.engine
         notes, watched, before = EngineNotes(self.out, engine), Watched(self.watch, engine, plan), work_of(engine)
-        tasks = watched.counted(_unanswered(self.tasks(self.items(), samples, only), self.known))
         watched.tell()
-        for verdict in self.judge.answer(tasks, self.format):
+        if hasattr(engine, "spread") and not callable(self.shape) and only is None:
+            self._ask_workers(samples, notes, watched)
+        else:
+            self._ask_engine(self.tasks(self.items(), samples, only), notes, watched)
+        self.work = work_in_all(self.work, work_of(engine, before))
+        if why := watched.gave_up:
+            left = plan.questions - watched.done
+            more = f" ({left:,} questions were not asked)" if left else ""
+            self.gave_up = f"{engine.name}: {why}{more}; then run the same command again"
+
+    def _ask_engine(self, tasks: Iterator[Task], notes: EngineNotes, watched: Watched) -> None:
+        assert self.ledger is not None
+        for verdict in self.judge.answer(watched.counted(_unanswered(tasks, self.known)), self.format):
             notes.keep()
             if never_sent(verdict):  # asked by the next run
                 watched.unsent = watched.unsent or verdict.reason
@@ -233,11 +245,19 @@ class FileRun:
             self.ledger.append(verdict)
             self.asked += 1
             watched.note(verdict)
-        self.work = work_in_all(self.work, work_of(engine, before))
-        if why := watched.gave_up:
-            left = plan.questions - watched.done
-            more = f" ({left:,} questions were not asked)" if left else ""
-            self.gave_up = f"{engine.name}: {why}{more}; then run the same command again"
+
+    def _ask_workers(self, samples: range, notes: EngineNotes, watched: Watched) -> None:
+        """Have the workers of a cluster judge, and append the lines of their verdicts."""
+        assert self.ledger is not None
+        judge, shape, engine = self.judge, self.shape, cast(Spreading, self.judge.engine)
+        items = keyed(self.items(), self.out / KEYS, judge, shape, samples, self.known)
+        items = watched.counted(items, lambda each: each.missing)
+        for batch in judged_by_workers(engine, judge, self.format, shape, samples, items):
+            notes.keep()
+            watched.unsent = watched.unsent or batch.unsent
+            self.ledger.append_lines(b"".join(batch.lines))
+            self.asked += len(batch.lines)
+            watched.count(len(batch.lines), batch.failed, batch.tokens, batch.cost, uncosted=batch.uncosted)
 
     def way(self) -> Way:
         """How this run judges, once it is planned."""

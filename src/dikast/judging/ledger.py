@@ -68,20 +68,24 @@ class Ledger:
         A folder that was removed or replaced meanwhile is a RunError too: continuing would pay for answers that are
         lost.
         """
-        line = seal(verdict)
+        self.append_lines(seal(verdict))
+
+    def append_lines(self, lines: bytes) -> None:
+        """Write whole lines of verdicts that are sealed already; raises as `append`, and keeps those that fitted."""
         written = 0
         self._check_still_there()
         try:
-            while written < len(line):
-                written += os.pwrite(self._file, line[written:], self._end + written)
+            while written < len(lines):
+                written += os.pwrite(self._file, lines[written:], self._end + written)
         except OSError as error:
+            self._end += lines.rfind(b"\n", 0, written) + 1
             os.ftruncate(self._file, self._end)  # freeing space works on a full disk
             full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
             why = "no space is left" if full else f"writing failed: {error.strerror}"
             raise RunError(
                 f"{self.path}: {why}. Everything answered before is kept; make room and run the same command again."
             ) from error
-        self._end += len(line)
+        self._end += len(lines)
 
     def _check_still_there(self) -> None:
         try:

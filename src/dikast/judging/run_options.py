@@ -42,7 +42,19 @@ class RubricOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions(FormatOptions, RubricOptions):
+class RunnerOptions:
+    """The machines that judge."""
+
+    runner: str | None = option(
+        None, metavar="ray[://HOST:PORT]", help="Judge on the machines of a Ray cluster; ray alone: on this machine."
+    )
+    workers: str | None = option(
+        None, metavar="MIN:MAX", help="Workers of --runner, a GPU each for local models, else a CPU; default 1:8."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(FormatOptions, RubricOptions, RunnerOptions):
     """The items, the judges and the rubric of `grade` and `compare`."""
 
     items: tuple[str, ...] = option(
@@ -72,12 +84,6 @@ class RunOptions(FormatOptions, RubricOptions):
     config_name: str | None = option(None, help="Configuration of a data set on the Hub.")
     split: str | None = option(None, help="Split of a data set on the Hub, or of a DatasetDict in Python.")
     limit: int | None = option(None, least=1, help="Use only the first N items (of each file).")
-    runner: str | None = option(
-        None, metavar="ray[://HOST:PORT]", help="Ask on the machines of a Ray cluster; ray alone: on this machine."
-    )
-    workers: str | None = option(
-        None, metavar="MIN:MAX", help="Workers of --runner, a GPU each for local models, else a CPU; default 1:8."
-    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +97,7 @@ class EndOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProbedFormatOptions(FormatOptions):
+class ProbedFormatOptions(FormatOptions, RunnerOptions):
     """How the questions of `probe` and `prove` are put."""
 
     compare_format: str | None = option(None, help="The format for pairs.", complete="formats")

@@ -60,6 +60,13 @@ def tasks_of(
                 yield Task(key, item, one, question, hashes, images)
 
 
+def questions_of(item: Item, rubric: Rubric | Sheet | None, shape: Shape, samples: range) -> int:
+    """How many questions `tasks_of` makes of an item."""
+    rubric = item.rubric or rubric
+    criteria = len(tuple(rubric)) if isinstance(rubric, Sheet) else 1
+    return criteria * sum(1 for _ in _shown(item, shape)) * len(samples)
+
+
 @lru_cache(maxsize=1024)
 def _hash_of(rubric: Rubric) -> str:
     return rubric.hash

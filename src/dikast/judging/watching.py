@@ -3,13 +3,14 @@
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from dikast.core.verdict import Status, Verdict
 from dikast.engines.base import Engine
 from dikast.engines.wrapper import found_in
 from dikast.judging.run_plan import Plan
-from dikast.judging.task import Task
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +58,13 @@ class Watched:
         self.uncosted = False
         self.unsent = ""  # why the engine did not send the submitted questions
 
-    def counted(self, tasks: Iterator[Task]) -> Iterator[Task]:
-        """The tasks, counted as they are pulled; none after the engine has given up on its server."""
-        for task in tasks:
+    def counted(self, asked: Iterator[T], questions: Callable[[T], int] = lambda task: 1) -> Iterator[T]:
+        """Tasks, or what holds several questions, counted as they are pulled; none after the engine has given up."""
+        for each in asked:
             if self.gave_up:
                 return
-            self.pulled += 1
-            yield task
+            self.pulled += questions(each)
+            yield each
 
     @property
     def gave_up(self) -> str:
@@ -72,14 +73,18 @@ class Watched:
 
     def note(self, verdict: Verdict) -> None:
         """Count a verdict and tell of it."""
-        usage = verdict.usage
-        self.done += 1
-        self.failed += verdict.status is not Status.OK
-        self.tokens += usage.tokens_in + usage.tokens_out
-        if usage.cost is not None:
-            self.cost = (self.cost or 0.0) + usage.cost
-        elif usage.tokens_in or usage.tokens_out:
-            self.uncosted = True
+        usage, failed = verdict.usage, verdict.status is not Status.OK
+        tokens = usage.tokens_in + usage.tokens_out
+        self.count(1, int(failed), tokens, usage.cost, uncosted=usage.cost is None and bool(tokens))
+
+    def count(self, done: int, failed: int, tokens: int, cost: float | None, *, uncosted: bool) -> None:
+        """Count verdicts, of which `failed` say why there is none, and tell of them."""
+        self.done += done
+        self.failed += failed
+        self.tokens += tokens
+        if cost is not None:
+            self.cost = (self.cost or 0.0) + cost
+        self.uncosted = self.uncosted or uncosted
         self.tell()
 
     def tell(self) -> None:

@@ -28,6 +28,7 @@ from dikast.judging.run_options import (
     PairOptions,
     ProbedFormatOptions,
     ReplyOptions,
+    RunnerOptions,
     RunOptions,
     SpendOptions,
 )
@@ -135,7 +136,7 @@ def probed_judge(
     rubric: Rubrics | None = None,
 ) -> Judge:
     """The judge that `probe` and `prove` test: formats that are not named are its own."""
-    engine = open_engine(judge)
+    engine = _opened(judge, told)
     spec = judge if isinstance(judge, str) and not is_taught(engine) else None
     return Judge(
         spend.around(engine),
@@ -167,7 +168,7 @@ def is_taught(engine: object) -> bool:
     return bool(getattr(engine, "formats", None))
 
 
-def _opened(judge: str | Engine, ask: RunOptions) -> Engine:
+def _opened(judge: str | Engine, ask: RunnerOptions) -> Engine:
     """The engine of a judge, on the machines of a cluster where a runner is named."""
     if ask.runner is None:
         if ask.workers is not None:

@@ -2,11 +2,12 @@
 
 import os
 import pickle
+import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,13 @@ import orjson
 import pytest
 
 from dikast.core.errors import EngineError, UserError
+from dikast.core.media import media_rules
+from dikast.engines.base import Sampling
 from dikast.engines.cluster.ray_engine import RayEngine, address_from, workers_from
 from dikast.judging.judge import Judge
-from dikast.judging.judge_file import grade_file
+from dikast.judging.judge_file import compare_file, compare_file_by_scores, grade_file
 from engines.http_servers import ask
-from runs import dikast_here
+from runs import dikast, dikast_here, pairs, rows, write_jsonl
 
 JUDGE = "mock:oracle,r=.8"
 
@@ -101,6 +104,71 @@ def test_the_same_verdicts_and_keys_as_one_process(cluster: Any, tmp_path: Path)
         assert grade_file(Judge(engine, "helpfulness"), str(path), tmp_path / "one")["asked"] == 0
 
 
+SHEET = {"name": "both", "criteria": [{"criterion": "Is it polite?", "scale": "1-5", "name": "polite"},
+                                       {"criterion": "Is it short?", "scale": "1-5", "name": "short"}]}  # fmt: skip
+
+
+@pytest.mark.slow
+def test_a_batch_comes_back_from_a_worker_as_from_this_process(cluster: Any, tmp_path: Path) -> None:
+    """Pictures, some of which cannot be read, criteria, samples, pairs in both orders, and scores of pairs."""
+    from PIL import Image
+
+    for k in range(6):
+        Image.new("RGB", (32, 32), (40 * k, 0, 0)).save(tmp_path / f"{k}.png")
+    (tmp_path / "3.png").write_bytes(b"no picture")
+    more = [{"image": f"{k % 7}.png", "rubric": SHEET} if k % 2 else {"image": f"{k % 7}.png"} for k in range(60)]
+    single = write_jsonl(tmp_path / "single.jsonl", [{**row, **more[k]} for k, row in enumerate(rows(60))])
+    paired = write_jsonl(tmp_path / "paired.jsonl", pairs(60))
+    drawn = Sampling(temperature=1.0)
+    runs: dict[str, Callable[[Judge, Path], Any]] = {
+        "graded": lambda judge, out: grade_file(judge, str(single), out),
+        "compared": lambda judge, out: compare_file(judge, str(paired), out),
+        "by-scores": lambda judge, out: compare_file_by_scores(judge, str(paired), out, equal="resample"),
+    }
+    with RayEngine(JUDGE, workers="2") as workers, media_rules(root=tmp_path):
+        for name, run in runs.items():
+            for way, engine in (("one", JUDGE), ("ray", workers)):
+                samples = 1 if name == "by-scores" else 2
+                run(Judge(engine, "helpfulness", sampling=drawn, samples=samples), tmp_path / way / name)
+            one, ray = (tmp_path / way / name for way in ("one", "ray"))
+            assert kept(one) == kept(ray), name
+            assert planned(one) == planned(ray), name
+            assert derived(one) == derived(ray), name
+            assert counts(one) == counts(ray), name
+    assert {each["status"] for each in kept(tmp_path / "one" / "graded")} == {"ok", "bad_item"}
+
+
+def kept(run: Path) -> list[Any]:
+    """The verdicts of a run, whole, in the order of their keys."""
+    return sorted(map(orjson.loads, (run / "verdicts.jsonl").read_bytes().splitlines()), key=lambda each: each["key"])
+
+
+WRITTEN = ("verdicts.jsonl", "combined.jsonl", "preferences.jsonl", "totals.jsonl", "summary.json")
+
+
+def planned(run: Path) -> dict[str, bytes]:
+    """The files of a run's plan, whole, but for the versions of packages, of which Ray is one more."""
+    found = {path.name: path.read_bytes() for path in run.iterdir() if path.name not in (*WRITTEN, "checksums.json")}
+    lock = orjson.loads(found["judge.lock.json"])
+    lock["versions"].pop("ray", None)
+    return {**found, "judge.lock.json": orjson.dumps(lock)}
+
+
+def derived(run: Path) -> dict[str, list[bytes]]:
+    """The lines of the files that are made of the verdicts, which come in order of arrival."""
+    found = (run / name for name in WRITTEN[1:4])
+    return {path.name: sorted(path.read_bytes().splitlines()) for path in found if path.exists()}
+
+
+def counts(run: Path) -> dict[str, Any]:
+    """The summary of a run. `failures` names the first example of each kind to arrive: compared are the kinds."""
+    told: dict[str, Any] = orjson.loads((run / "summary.json").read_bytes())
+    del told["seconds"]
+    for tally in (told, told.get("combined", told)):
+        tally["failures"] = {re.sub(r"\d+", "#", reason): n for reason, n in tally["failures"].items()}
+    return told
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kill", [0, 1])
 def test_a_worker_that_is_killed_loses_and_doubles_nothing(cluster: Any, tmp_path: Path, kill: int) -> None:
@@ -125,6 +193,22 @@ def test_a_cluster_that_was_just_used_has_room_again(cluster: Any) -> None:
     for n in range(3):
         with RayEngine(JUDGE, workers="4") as engine:
             assert len(list(engine.stream([ask(i) for i in range(n + 1)]))) == n + 1
+
+
+@pytest.mark.slow
+def test_a_panel_and_probes_share_a_cluster(cluster: Any, tmp_path: Path) -> None:
+    path, out = items(tmp_path / "items.jsonl", 400), ["--rubric", "helpfulness", "--runner", "ray", "--quiet"]
+    panel = ["--judge", JUDGE, "--judge", "mock:random", "--out", str(tmp_path / "panel")]
+    done = dikast_here("grade", str(path), *panel, *out)
+    assert done.returncode == 0, done.stderr
+    assert [len(labels(run.parent)) for run in sorted((tmp_path / "panel").glob("*/verdicts.jsonl"))] == [400, 400]
+    probed = ["--judge", JUDGE, "--items", str(path), "--calls", "200", "--only", "length", "--json"]
+    cards = []
+    for way, runner in (("one", []), ("ray", [*out[2:4], "--workers", "1"])):  # one: an answer's place is a covariate
+        done = dikast_here("probe", *probed, "--out", str(tmp_path / way), *runner, *out[:2])
+        assert done.returncode == 0, done.stderr
+        cards.append(orjson.loads(done.stdout))
+    assert cards[0] == cards[1]
 
 
 @pytest.mark.slow
@@ -159,6 +243,18 @@ def test_flags_that_cannot_be_meant_end_with_exit_code_2(tmp_path: Path, options
     done = dikast_here("grade", str(path), "--judge", JUDGE, *out, *options)
     assert done.returncode == 2
     assert told in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("runner", ["ray://127.0.0.1:9", "ray:127.0.0.1:9"])
+def test_an_address_that_nobody_answers_at_is_told_at_once(tmp_path: Path, runner: str) -> None:
+    pytest.importorskip("ray", reason="Ray has an environment of its own: make ray")
+    arguments = ["grade", items(tmp_path / "items.jsonl", 2), "--judge", JUDGE, "--rubric", "helpfulness"]
+    began = time.monotonic()
+    done = dikast(*arguments, "--out", tmp_path / "run", "--runner", runner)
+    assert time.monotonic() - began < 30
+    assert (done.returncode, "no Ray cluster at" in done.stderr) == (2, True), done.stderr
     assert not (tmp_path / "run").exists()
 
 

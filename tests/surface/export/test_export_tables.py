@@ -12,6 +12,7 @@ import pytest
 
 import dikast
 from dikast.core.errors import MissingExtra, UserError
+from dikast.surface.export import hf_folder
 from runs import dikast_here, pairs, rows, write_jsonl
 
 ODD = [
@@ -190,6 +191,20 @@ def test_datasets_opens_the_parquet_file_and_the_folder(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="not empty"):
         dikast.export(run, f"hf:{tmp_path / 'mine'}")
     assert [each.name for each in (tmp_path / "mine").iterdir()] == ["notes.txt"]
+
+
+def test_a_large_split_has_several_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    run = graded(tmp_path / "run", rows(12))
+    assert dikast.export(run, f"hf:{tmp_path / 'whole'}").rows == 12
+    monkeypatch.setattr(hf_folder, "_ROWS", 5)
+    for _ in range(2):
+        assert dikast.export(run, f"hf:{tmp_path / 'parts'}").rows == 12
+    parts = sorted((tmp_path / "parts" / "data").iterdir())
+    assert [part.name for part in parts] == [f"verdicts-0000{i}-of-00003.parquet" for i in range(3)]
+    found = [row for part in parts for row in parquet.read_table(part).to_pylist()]
+    assert found == parquet.read_table(tmp_path / "whole" / "data" / "verdicts-00000-of-00001.parquet").to_pylist()
+    assert "path: data/verdicts-*.parquet" in (tmp_path / "parts" / "README.md").read_text()
 
 
 def test_exported_edited_by_people_and_read_back_as_gold(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from dikast.core.media.media_files import (
     LoadedImage,
+    MediaRules,
     check_image,
     confine,
     image_file,
@@ -16,6 +17,7 @@ from dikast.core.media.media_files import (
 
 __all__ = [
     "LoadedImage",
+    "MediaRules",
     "check_image",
     "confine",
     "image_file",

@@ -233,10 +233,12 @@ _rules = MediaRules()
 
 
 @contextmanager
-def media_rules(*, root: str | os.PathLike[str] | None = None, private_urls: bool | None = None) -> Iterator[None]:
+def media_rules(
+    *, root: str | os.PathLike[str] | None = None, private_urls: bool | None = None
+) -> Iterator[MediaRules]:
     """Apply rules to all media of this process, in all threads, within the block; those before hold again after it.
 
-    Rules that are None do not change. UserError for a root that is no folder.
+    Rules that are None do not change; the rules in force are returned. UserError for a root that is no folder.
     """
     global _rules
     before, rules = _rules, _rules
@@ -248,7 +250,7 @@ def media_rules(*, root: str | os.PathLike[str] | None = None, private_urls: boo
         rules = replace(rules, private_urls=private_urls)
     _rules = rules
     try:
-        yield
+        yield rules
     finally:
         _rules = before
 

@@ -1,8 +1,11 @@
-"""The worker on a machine of the cluster: one engine, asked in batches."""
+"""The worker on a machine of the cluster: one engine, beside which it does what it is handed, batch by batch."""
 
+import os
+import pickle
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any
@@ -37,19 +40,23 @@ class Hello:
 
 @dataclass(frozen=True)
 class Answered:
-    """A batch's completions, the engine's notes so far, and the seconds it took."""
+    """What became of a batch, the engine's notes and work so far, and the seconds to its first answer and its last."""
 
-    completions: Sequence[Completion]
+    result: Any
     notes: Mapping[str, int]
+    work: Mapping[str, int]
+    first: float
     seconds: float
 
 
 class Worker:
     """The class of the Ray actor, which holds the engine."""
 
-    def __init__(self, spec: str) -> None:
+    def __init__(self, spec: str, folder: str) -> None:
         self.engine: Engine | None = None
         self.wrong = ""
+        with suppress(OSError):  # relative paths mean what they mean to the driver
+            os.chdir(folder)
         try:
             self.engine = open_engine(spec)
         except Exception as error:
@@ -59,15 +66,29 @@ class Worker:
         """The description of this worker."""
         host, engine = socket.gethostname(), self.engine
         if engine is None:
-            return Hello(host, self.wrong)
+            return Hello(host, self.wrong, version("dikast"))
         told = {name: value for name in _TOLD if (value := found_in(engine, name, None)) is not None}
         formats = dict(getattr(engine, "formats", {}))
         return Hello(host, "", version("dikast"), engine.name, engine.identity(), engine.versions(), formats, told)
 
-    def ask(self, requests: Sequence[Request]) -> Answered:
-        """The answers to a batch."""
+    def ask(self, handed: bytes) -> Answered:
+        """What the pickled function makes of the engine and a batch; it says when it has the first answer."""
         assert self.engine is not None
-        began = time.perf_counter()
-        completions = list(self.engine.stream(iter(requests)))
-        notes = dict(getattr(self.engine, "notes", {}))
-        return Answered(completions, notes, time.perf_counter() - began)
+        began, first = time.perf_counter(), [0.0]
+
+        def tick() -> None:
+            first[0] = first[0] or time.perf_counter() - began
+
+        work, batch = pickle.loads(handed)
+        result = work(self.engine, batch, tick)
+        notes, done = dict(getattr(self.engine, "notes", {})), dict(found_in(self.engine, "work", {}))
+        return Answered(result, notes, done, first[0], time.perf_counter() - began)
+
+
+def complete(engine: Engine, requests: Sequence[Request], tick: Callable[[], None]) -> list[Completion]:
+    """The completions of a batch of requests, in order of arrival."""
+    found = []
+    for completion in engine.stream(iter(requests)):
+        tick()
+        found.append(completion)
+    return found

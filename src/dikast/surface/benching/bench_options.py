@@ -6,7 +6,7 @@ from typing import Literal
 
 from dikast.audit.plan import AuditPlan
 from dikast.core.checking import like, option
-from dikast.judging.run_options import FormatOptions, RunOptions
+from dikast.judging.run_options import FormatOptions, RunnerOptions, RunOptions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +23,7 @@ class BenchDataOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BenchRunOptions(BenchDataOptions, FormatOptions):
+class BenchRunOptions(BenchDataOptions, FormatOptions, RunnerOptions):
     """The benches to run, and how the judge is asked."""
 
     benches: tuple[str, ...] = option(argument=True, help="Names (`dikast bench list`), or YAML files of your own.")

@@ -89,7 +89,10 @@ def prepare(
     if bench.pairs:
         pairs = PairOptions(one_order=bench.protocol.orders == "one", from_absolute=bench.kind == "graded pairs")
     rubric = asked.rubric or bench.rubric
-    ask = RunOptions(items=(str(folder / ITEMS),), judge=asked.judge, out=folder, rubric=rubric, without=asked.without)
+    ask = RunOptions(
+        items=(str(folder / ITEMS),), judge=asked.judge, out=folder, rubric=rubric, without=asked.without,
+        runner=asked.runner, workers=asked.workers,
+    )  # fmt: skip
     judged = Told(ask=ask, draws=draws, replies=replies, media=media, spend=spend, pairs=pairs)
     return BenchRun(
         bench, folder, [_measured(each) for each in brought.items], about, judged, _format(bench, asked, rows)

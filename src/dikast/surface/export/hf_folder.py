@@ -16,48 +16,54 @@ from dikast.core.text import markdown
 CARD = "README.md"
 _SPLIT = "verdicts"  # of items that name none
 _NAME = re.compile(r"\w+(\.\w+)*", re.ASCII)  # what `datasets` takes as the name of a split
-_DATA = re.compile(rf"data/{_NAME.pattern}-00000-of-00001\.parquet(\.part)?", re.ASCII)
+_DATA = re.compile(rf"data/{_NAME.pattern}-\d{{5}}-of-\d{{5}}\.parquet(\.part)?", re.ASCII)
 _MOST = 100
+_ROWS = 1 << 18  # of a file
 
 
 def write_hf_folder(run: Run, table: RunTable, folder: Path) -> int:
     """Write `data/SPLIT-00000-of-00001.parquet` for each value of the column `split` (without one, `verdicts`).
 
-    A folder that holds anything but an earlier export is left as it is: UserError.
+    A split of more than 262,144 rows has several files. A folder that holds anything but an earlier export is left as
+    it is: UserError.
     """
     if folder.is_dir() and not _is_ours(folder):
         raise UserError(f"{folder}: is not empty, and was not written by `dikast export`: name another folder")
     data = folder / "data"
-    splits: dict[str, str] = {}
+    splits: dict[str, int] = {}  # how many rows each has
+    parts: dict[Path, Path] = {}  # the files, as they are written and as they will be called
 
     def path_of(row: Mapping[str, Any]) -> str:
         name = str(row.get("split") or _SPLIT)
-        if name not in splits:
-            if not _NAME.fullmatch(name) or len(splits) == _MOST:
-                why = f"splits are named with letters, digits, _ and ., and there are at most {_MOST}"
-                raise UserError(f"the column 'split' says {name!r}: {why}; rename the column")
-            splits[name] = str(data / f"{name}-00000-of-00001.parquet.part")
-        return splits[name]
+        if name not in splits and (not _NAME.fullmatch(name) or len(splits) == _MOST):
+            why = f"splits are named with letters, digits, _ and ., and there are at most {_MOST}"
+            raise UserError(f"the column 'split' says {name!r}: {why}; rename the column")
+        at = splits.setdefault(name, 0)
+        splits[name] += bool(row)
+        path = data / f"{name}-{at // _ROWS:05d}-of-00000.parquet.part"
+        parts[path] = path
+        return str(path)
 
     with one_writer(folder, "exporting"):
         try:
             data.mkdir(exist_ok=True)
-            counts = write_parquet(table.columns, table, path_of)
-            parts = {Path(part): Path(part.removesuffix(".part")) for part in splits.values()}
+            write_parquet(table.columns, table, path_of)
+            for part in parts:
+                name = part.name.removesuffix("-of-00000.parquet.part")
+                n = sum(each.name.rpartition("-of-")[0][:-6] == name[:-6] for each in parts)
+                parts[part] = data / f"{name}-of-{n:05d}.parquet"
             kept = {str(path.relative_to(folder)) for path in parts.values()} | {CARD}
             for name in recorded(folder).keys() - kept:
                 if _DATA.fullmatch(name):
                     remove(folder / name, folder)
             put_in_place(parts, folder)
-            write_checked(
-                folder / CARD, _card(run, {name: counts[path] for name, path in splits.items()}, table).encode()
-            )
+            write_checked(folder / CARD, _card(run, splits, table).encode())
         finally:
-            for part in splits.values():
-                Path(part).unlink(missing_ok=True)
+            for part in parts:
+                part.unlink(missing_ok=True)
             if data.is_dir() and not any(data.iterdir()):
                 data.rmdir()
-    return sum(counts.values())
+    return sum(splits.values())
 
 
 def _is_ours(folder: Path) -> bool:
@@ -72,7 +78,10 @@ def _is_ours(folder: Path) -> bool:
 def _card(run: Run, counts: Mapping[str, int], table: RunTable) -> str:
     import yaml
 
-    files = [{"split": name, "path": f"data/{name}-00000-of-00001.parquet"} for name in counts]
+    files = [
+        {"split": name, "path": f"data/{name}-{'00000-of-00001' if n <= _ROWS else '*'}.parquet"}
+        for name, n in counts.items()
+    ]
     head = {"configs": [{"config_name": "default", "data_files": files}], "tags": ["dikast", "llm-as-a-judge"]}
     judges = run.summary.get("judges") or [run.summary.get("judge", "")]
     failed = sum(n for each in run.runs for status, n in each.summary["status"].items() if status != "ok")
