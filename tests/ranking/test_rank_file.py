@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import dikast
+from dikast.audit.estimate import Estimate
 from dikast.audit.panel_audit import audit_source
 from dikast.audit.plan import AuditPlan
 from dikast.core.errors import UserError
@@ -176,6 +177,9 @@ def test_a_response_without_a_grade_is_left_out_of_the_order_of_a_duel(tmp_path:
     assert found[2]["reason"] == "fewer than two responses have a grade"
     assert summary["ranking"]["comparisons"] == 4
     assert (summary["ranking"]["ranked"], summary["ranking"]["ungraded"]) == (2, 4)
+    assert summary["ranking"]["gold"]["first_is_best"]["n"] == 1  # the others lack responses, maybe the best
+    (whole,) = (each for each in dikast.audit(tmp_path / "run").tables if each.name == "rankings")
+    assert "2 items left out: the order or the gold lacks a response that was compared" in whole.notes
     one = Judge("mock:oracle,r=1", "helpfulness").rank(rows[1], schedule="duel")
     assert (list(one.order), one.ranks) == (found[1]["order"], (3, None, 1, 2))
 
@@ -249,8 +253,14 @@ def test_a_run_is_audited_replayed_and_exported_like_any_other(schedule: str, tm
     assert failed["failed"] == 0
     assert failed["ok"] == {"full": 12 * 10, "half": 12 * 10, "duel": 12}.get(schedule, found.rows)
     assert found["accuracy"].one_order == (schedule == "half")
-    told = any("asked in one order only left out" in note for note in found.notes)
-    assert told == (schedule == "top")
+    (_, _), (_, best), (_, chance), (_, _) = found["rankings"].rows
+    told = orjson.loads((tmp_path / "run" / "summary.json").read_bytes())["ranking"]["gold"]
+    assert isinstance(best, Estimate)
+    assert best.n == 12
+    assert best.value == pytest.approx(told["first_is_best"]["value"])
+    assert chance == pytest.approx(told["at_random"]) == pytest.approx(0.2)
+    left_out = any("asked in one order only left out" in note for note in found.notes)
+    assert left_out == (schedule == "top")
     again = dikast.replay(tmp_path / "run", out=tmp_path / "again")
     assert again["replay"]["changed"] == 0
     assert lines(tmp_path / "again") == lines(tmp_path / "run")

@@ -30,8 +30,8 @@ def ranking_summary(lines: Sequence[Ranked], tournament: Tournament, skipped: Ma
     `cycles` are of the triples of responses whose three preferences are known. `gold`: the share of items whose first
     response is (among) the best by gold, what drawing one at random would reach, and the mean of Kendall's tau over
     the pairs that gold tells apart. Responses that share the first place earn their mean, and a pair of equal rank is
-    neither right nor wrong: a judge that tells nothing apart reaches what chance does. Items with gold for fewer than
-    two ranked responses, or the same for all, are out.
+    neither right nor wrong: a judge that tells nothing apart reaches what chance does. Items whose order
+    lacks a compared response, or gold for one, are out, and so are those whose gold is the same for all.
     """
     rankings = [each.ranking for each in lines]
     bias: dict[str, Any] = {}
@@ -80,7 +80,8 @@ def _gold(lines: Sequence[Ranked]) -> dict[str, Any]:
         order = [i for i in ranking.order if gold[i] is not None]
         truth = [float("nan") if value is None else value for value in gold]
         inside = [truth[i] for i in order]
-        if len(order) < max(2, len(ranking.order)) or min(inside) == max(inside):
+        compared = len(ranking.ranks) - len(ranking.left_out)
+        if len(order) < max(2, compared) or min(inside) == max(inside):
             continue
         best = max(inside)
         leading = [i for i in order if ranking.ranks[i] == ranking.ranks[order[0]]]

@@ -11,6 +11,7 @@ from dikast.audit.plan import AuditPlan
 from dikast.audit.rendering import Cell, Table, table
 from dikast.audit.results import Replacement
 from dikast.audit.sections.failures import failure_table
+from dikast.audit.sections.run_rankings import agreement_rows
 from dikast.audit.statistics.against_gold.rank_agreement import rank_agreement, read_ranking
 from dikast.audit.statistics.agreement import range_of
 from dikast.audit.statistics.alt_test import LEAST, alt_test
@@ -203,11 +204,7 @@ def rankings_tables(data: Data) -> list[Table]:
     status = statuses(read, data.words.get("status"), {"missing": missing, "unparsed": ~read})
     cluster = clusters_of(data.words["cluster"].codes) if "cluster" in data.words else None
     found = rank_agreement(said, gold, how, cluster)
-    rows: list[list[Cell]] = [
-        ["kendall_tau_b, mean over items", found.tau_b],
-        ["best response found", found.top_1],
-        ["pairs in the right order", found.pairs],
-    ]
+    rows = agreement_rows(found)
     n = found.pairs.n
     note = f"only {counted(n, 'ranking')}: too few to conclude anything" if n < _FEWEST else ""
     agreement = table("rankings", f"Rankings of {counted(n, 'item')} against gold", ("statistic", "value"), rows, note)

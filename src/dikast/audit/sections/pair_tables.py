@@ -19,6 +19,7 @@ from dikast.audit.sections.label_probabilities import (
 from dikast.audit.sections.pair_baselines import baselines_table
 from dikast.audit.sections.players import ranking_tables
 from dikast.audit.sections.raters import rater_pairs_table, raters_table
+from dikast.audit.sections.run_rankings import run_rankings_table
 from dikast.audit.sections.slices import Slices
 from dikast.audit.tables.choices import FIRST, NONE, ONE_ORDER, SECOND, TIE
 from dikast.audit.tables.load import Data
@@ -36,6 +37,8 @@ def pair_tables(data: Data, slices: Slices) -> list[Table]:
     if plan.gold and given.choice is not None:
         tables += [pairwise.accuracy_table(given, plan.unscored, plan.width), pairwise.class_table(given)]
         tables += [baselines_table(data, given), pairwise.confusion_table(given)]
+    if plan.gold and (ranked := run_rankings_table(plan)) is not None:
+        tables.append(ranked)
     if given.choice is not None:
         tables.append(pairwise.preference_table(given))
     if given.choice is not None and given.swapped is not None:

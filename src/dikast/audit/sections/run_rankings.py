@@ -1,0 +1,92 @@
+"""The orders of a run of rankings against the gold of its items."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dikast.audit.plan import AuditPlan
+from dikast.audit.rendering import Cell, Table, table
+from dikast.audit.statistics.against_gold.rank_agreement import RankAgreement, Ranks, rank_agreement
+from dikast.audit.tables.run_rows import gold_scale_of, scales_by_rubric
+from dikast.core.gold import gold_number, gold_of_response, stated
+from dikast.core.runs.run_files import GOLD, RANKINGS
+from dikast.core.runs.schema import GoldLine, RankingLine, derived_lines
+from dikast.core.scale import Scale
+from dikast.core.text import counted
+
+
+def agreement_rows(found: RankAgreement) -> list[list[Cell]]:
+    """How rankings agree with gold, as lines of a table."""
+    return [
+        ["kendall_tau_b, mean over items", found.tau_b],
+        ["best response found", found.top_1],
+        ["pairs in the right order", found.pairs],
+    ]
+
+
+def run_rankings_table(plan: AuditPlan) -> Table | None:
+    """The rankings of a run against its items' gold of each response; None without rankings, or without such gold.
+
+    Items whose responses gold does not tell apart are left out, and so are those whose order lacks a response that was
+    compared, or gold for one of it: both are counted. What a random order reaches stands beside the best found.
+    """
+    folder = plan.file
+    if "gold" not in plan.gold or plan.gold_file is not None:
+        return None
+    if not all((folder / each).exists() for each in (RANKINGS, GOLD)):
+        return None
+    gold, said, truth, chance = _gold_of(folder), list[Ranks](), list[Ranks](), list[float]()
+    partial = equal = without = 0
+    for line, _ in derived_lines(folder, RANKINGS, RankingLine):
+        known, order = gold.get(line["item"], {}), line["order"]
+        if not known:
+            without += 1
+        elif len(order) < len(line["ranks"]) - len(line["left_out"]) or any(i not in known for i in order):
+            partial += 1
+        elif len({known[i] for i in order}) == 1:
+            equal += 1
+        else:
+            said.append({str(i): float(line["ranks"][i] or 0) for i in order})
+            truth.append({str(i): -known[i] for i in order})
+            best = max(known[i] for i in order)
+            chance.append(sum(known[i] == best for i in order) / len(order))
+    if not said:
+        return None
+    found = rank_agreement(said, truth, plan.resampling)
+    rows = agreement_rows(found)
+    rows.insert(2, ["best response found by a random order", float(np.mean(chance))])
+    notes = [
+        f"{counted(n, 'item')} left out: {why}"
+        for n, why in (
+            (equal, "gold does not tell the responses apart"),
+            (partial, "the order or the gold lacks a response that was compared"),
+            (without, "no gold of each response"),
+        )
+        if n
+    ]
+    told = "responses that share a place: the first earn their mean, a pair of them a half"
+    return table(
+        "rankings", f"Rankings of {counted(len(said), 'item')} against gold", ("statistic", "value"), rows, told, *notes
+    )
+
+
+def _gold_of(folder: Path) -> dict[str, dict[int, float]]:
+    """The goodness of each response by gold, by item and index; items with another form of gold are not in it."""
+    scales = scales_by_rubric(folder)
+    if len({name for name, _ in scales.values()}) != 1:
+        return {}
+    name, scale = next(iter(scales.values()))
+    own = gold_scale_of(folder) or scale
+    return {line["item"]: _goodness(line.get("gold"), name, own) for line, _ in derived_lines(folder, GOLD, GoldLine)}
+
+
+def _goodness(gold: Any, criterion: str, scale: Scale) -> dict[int, float]:
+    values = stated(gold, criterion)
+    found = {}
+    for i in range(len(values) if isinstance(values, list | tuple) else 0):
+        value = gold_of_response(gold, criterion, i)
+        number = None if value is None else gold_number(value, scale)
+        if number is not None:
+            found[i] = scale.goodness(number)
+    return found
