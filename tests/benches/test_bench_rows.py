@@ -117,7 +117,47 @@ def test_rows_that_cannot_be_used_are_told_at_once_with_line_and_field(tmp_path:
     with pytest.raises(UserError) as told:
         read_rows(tiny(source={**BENCH["source"], "files": {"rows.jsonl": ""}}), tmp_path)
     assert "rows.jsonl:1: field 'label': 'up' is not a gold value of this bench: left, right" in str(told.value)
-    assert "rows.jsonl:2: field 'bad': the row has no such value" in str(told.value)
+    assert "rows.jsonl:2: field 'bad': the row has no such column" in str(told.value)
+
+
+@pytest.mark.parametrize("column", ["q", "bad", "topic", "label", "picture", "context"])
+def test_a_mapped_column_that_rows_lack_is_a_mistake_with_bench_file_row_and_column(
+    column: str, tmp_path: Path
+) -> None:
+    row = {**ROWS[0], "picture": "https://a.test/b.png", "context": "seen"}
+    fields = {**BENCH["fields"], "image": "picture", "context": "In {context}"}
+    keys = {"fields": fields, "source": {**BENCH["source"], "files": {"rows.jsonl": ""}}}
+    lacking = {name: value for name, value in row.items() if name != column}
+    (tmp_path / "rows.jsonl").write_text(f"{json.dumps(row)}\n{json.dumps(lacking)}\n")
+    with pytest.raises(UserError) as told:
+        read_rows(tiny(**keys), tmp_path)
+    assert "tiny: 1 row cannot be used" in str(told.value)
+    assert f"rows.jsonl:2: field {column!r}: the row has no such column, which the bench maps" in str(told.value)
+
+
+def test_a_null_is_a_mistake_but_in_an_optional_field_which_is_left_out(tmp_path: Path) -> None:
+    rows = [{**ROWS[0], "known": "4"}, {**ROWS[1], "known": None}, ROWS[2]]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    keys = {
+        "fields": {**BENCH["fields"], "reference": "known"},
+        "source": {**BENCH["source"], "files": {"rows.jsonl": ""}},
+    }
+    with pytest.raises(UserError, match=r"2 rows cannot be used(.|\n)*rows.jsonl:2: field 'known': is null"):
+        read_rows(tiny(**keys), tmp_path)
+    found = read_rows(tiny(**keys, optional=["reference"]), tmp_path).items
+    assert [item.reference is None for item in found] == [False, True, True]
+    with pytest.raises(UserError, match="did you mean 'reference'"):
+        tiny(**keys, optional=["refrence"])
+
+
+def test_a_bench_whose_columns_are_from_memory_does_not_speak_of_published_fields() -> None:
+    benches = [load_bench(name) for name in names()]
+    guessed = [bench for bench in benches if "columns" in bench.from_memory]
+    assert guessed
+    assert not any("from the published" in bench.standing for bench in guessed)
+    assert "from the published fields" in load_bench("mm-judgebias").standing
+    with pytest.raises(UserError, match="could be had"):
+        load_bench("focus")
 
 
 def test_a_row_whose_picture_is_missing_is_told_with_the_cure_or_left_out_and_counted(tmp_path: Path) -> None:

@@ -42,9 +42,9 @@ def own(path: Path, rows: list[dict[str, Any]], **keys: Any) -> Path:
     return path / "mine.yaml"
 
 
-def judge_own(bench: Path, judge: str, out: Path, *more: object) -> dict[str, Any]:
+def judge_own(bench: Path, judge: str, out: Path, *more: object, code: int = 0) -> dict[str, Any]:
     done = run("run", bench, "--judge", judge, "--data", bench.parent, "--out", out, "-q", *more)
-    assert done.exit_code == 0, (done.output, done.exception)
+    assert done.exit_code == code, (done.output, done.exception)
     return dict(cards(out)["mine"])
 
 
@@ -157,7 +157,7 @@ def _listed(name: str) -> str:
 
 def _keys(name: str) -> dict[str, Any]:
     found = yaml.safe_load(_listed(name))
-    return {key: found[key] for key in ("kind", "fields", "gold", "groups", "official")}
+    return {key: found[key] for key in ("kind", "fields", "gold", "groups", "official") if key in found}
 
 
 def test_sections_weigh_as_upstream_has_them_and_ties_earn_a_half(tmp_path: Path) -> None:
@@ -196,6 +196,156 @@ def test_upstream_weighs_math_as_much_as_code() -> None:
 
 def figure_groups(card: dict[str, Any]) -> set[str]:
     return set(card["official"][0]["groups"])
+
+
+def test_several_raters_are_the_ceiling_of_a_live_judge(tmp_path: Path) -> None:
+    said = ["111", "112", "122", "222"]  # three raters of four pairs
+    rows = [{"id": f"p{i}", "q": f"{i}?", "a": "x", "b": "y", **dict(zip("uvw", votes, strict=True))}
+            for i, votes in enumerate(said)]  # fmt: skip
+    keys = {
+        "kind": "pairs", "fields": {"id": "id", "instruction": "q", "response_0": "a", "response_1": "b"},
+        "gold": {"column": ["u", "v", "w"], "values": {"1": "a", "2": "b"}, "rule": "majority"},
+        "official": {"metric": "accuracy"},
+    }  # fmt: skip
+    found = judge_own(own(tmp_path, rows, **keys), "mock:first-slot", tmp_path / "out", "--limit", 4)
+    ceiling = found["ours"]["ceiling: one rater against another (ceiling) (accuracy)"]
+    assert ceiling["value"] == pytest.approx((3 + 1 + 1 + 3) / 12)  # of three pairs of raters on each item
+    assert figure(found)["value"] == pytest.approx(0.5)  # the majority, which the first slot is half of the time
+
+
+def test_mm_judgebias_counts_falls_where_evidence_is_gone_and_stays_where_nothing_is(tmp_path: Path) -> None:
+    scores = {  # unbiased, biased, of a scale from 1 to 5
+        ("text_dominance", 1): (4, 2), ("text_dominance", 2): (3, 5), ("text_dominance", 3): (1, 1),
+        ("texture_insertion", 4): (4, 2), ("texture_insertion", 5): (5, 5),
+    }  # fmt: skip
+    rows = [{"id": i, "response": "r", "unbiased_instruction": f"whole {i}", "biased_instruction": f"cut {i}",
+             "unbiased_image": None, "biased_image": None, "bias_type": bias, "bias_category": "c"}
+            for bias, i in scores]  # fmt: skip
+    keys = {**_keys("mm-judgebias"), "optional": ["image"]}
+    keys |= {key: yaml.safe_load(_listed("mm-judgebias"))[key] for key in ("variants", "rubric")}
+    replies = tmp_path / "replies.jsonl"
+    said = [{"item": f"{i}/{name}", "reply": f"Verdict: {score}"} for (_, i), both in scores.items()
+            for name, score in zip(("unbiased", "biased"), both, strict=True)]  # fmt: skip
+    replies.write_text("".join(json.dumps(each) + "\n" for each in said))
+    bench = own(tmp_path, rows, **keys)
+    found = judge_own(bench, f"replay:{replies}", tmp_path / "out", "--format", "score-only")
+    groups = found["official"][0]["groups"]
+    assert groups["text_dominance"]["value"] == pytest.approx((2 / 3 + 0) / 2)  # nothing lies below 1: left out
+    assert groups["text_dominance"]["dropped"] == 1
+    assert groups["texture_insertion"]["value"] == pytest.approx(((1 - 2 / 3) + 1) / 2)
+    assert figure(found)["value"] == pytest.approx((1 / 3 + 2 / 3) / 2)
+    items = [json.loads(line) for line in (tmp_path / "out/mine/items.jsonl").read_text().splitlines()]
+    assert {item["id"]: item["instruction"] for item in items}["1/biased"] == "cut 1"
+
+
+def test_each_row_has_the_rubrics_of_its_skills_and_each_skill_a_figure(tmp_path: Path) -> None:
+    levels = dict(zip("12345", "abcde", strict=True))
+    skills = [{"Skill": name, "Criteria": f"{name}?", "Scoring": levels} for name in ("Brief", "True")]
+    (tmp_path / "skills.json").write_text(json.dumps(skills))
+    rows = [{"idx": i, "instruction": f"{i}?", "answer": "a", "skill": named, "difficulty": "d"}
+            for i, named in enumerate((["Brief", "True"], ["True"]))]  # fmt: skip
+    listed = yaml.safe_load(_listed("flask"))
+    keys = {key: listed[key] for key in ("kind", "fields", "groups", "official", "responses")}
+    keys["rubrics"] = {**listed["rubrics"], "file": "skills.json", "sha256": ""}
+    bench = own(tmp_path, rows, **keys)
+    answers = tmp_path / "answers.jsonl"
+    answers.write_text("".join(json.dumps({"id": i, "response": "r"}) + "\n" for i in (0, 1)))
+    found = judge_own(bench, "mock:constant", tmp_path / "out", "--responses", answers)
+    groups = {name: each["n"] for name, each in found["official"][0]["groups"].items()}
+    assert (groups["Brief"], groups["True"]) == (1, 2)
+    items = [json.loads(line) for line in (tmp_path / "out/mine/items.jsonl").read_text().splitlines()]
+    assert "Brief?" in json.dumps(items[0]["rubric"])
+    assert "Brief?" not in json.dumps(items[1]["rubric"])
+    (tmp_path / "rows.jsonl").write_text(json.dumps({**rows[0], "skill": ["Breef"]}))
+    wrong = run("run", bench, "--judge", "mock:constant", "--data", tmp_path, "--out", tmp_path / "b")
+    assert "field 'skill': skills.json has no rubric 'Breef': did you mean 'Brief'?" in str(wrong.exception)
+
+
+def test_brought_gold_of_a_reference_judge_ranks_the_models(tmp_path: Path) -> None:
+    rows = [{"question_id": f"q{i}", "question": f"{i}?", "answer": "a"} for i in range(3)]
+    keys = {key: yaml.safe_load(_listed("mmhal"))[key] for key in ("kind", "fields", "official", "responses")}
+    keys["fields"].pop("image")
+    bench = own(tmp_path, rows, **keys)
+    answers = tmp_path / "answers.jsonl"
+    given = [{"id": f"q{i}", "response": f"{model} {i}", "model": model, "gold": gold, "people": 6 - gold}
+             for model, gold in zip("uvw", (1, 3, 5), strict=True) for i in range(3)]  # fmt: skip
+    answers.write_text("".join(json.dumps(each) + "\n" for each in given))
+    found = judge_own(bench, "mock:oracle,r=1", tmp_path / "out", "--responses", answers)
+    assert figure(found, "pearson")["value"] == pytest.approx(1)
+    assert figure(found, "kendall of models")["value"] == pytest.approx(1)
+    assert "gold of 9 responses from answers.jsonl" in found["told"]
+    people = json.loads(run("report", tmp_path / "out", "--gold", "people", "--draws", 20, "--json").stdout)[0]
+    assert figure(people, "kendall of models")["value"] == pytest.approx(-1)
+    answers.write_text("".join(json.dumps({**each, "model": "u"}) + "\n" for each in given))
+    twice = run("run", bench, "--judge", "mock:constant", "--data", tmp_path, "--out", tmp_path / "b",
+                "--responses", answers)  # fmt: skip
+    assert "answers.jsonl:4: a second response of model 'u' to the prompt 'q0'" in str(twice.exception)
+    answers.write_text("".join(json.dumps({"id": each["id"], "response": "r"}) + "\n" for each in given[:3]))
+    bare = judge_own(bench, "mock:constant", tmp_path / "c", "--responses", answers)
+    assert figure(bare, "pearson")["note"].startswith("undefined")
+    assert figure(bare, "kendall of models")["note"].startswith("undefined")
+
+
+def test_a_run_without_part_of_the_question_is_compared_item_by_item(tmp_path: Path) -> None:
+    rows = [{"q": f"{i}?", "a": f"answer {i}", "known": "k", "score": 1 + i % 5} for i in range(20)]
+    keys = {
+        "kind": "scores", "fields": {"instruction": "q", "response": "a", "reference": "known"},
+        "gold": {"column": "score", "scale": "1-5"}, "official": {"metric": "pearson"},
+    }  # fmt: skip
+    bench = own(tmp_path, rows, **keys)
+    judge_own(bench, "mock:oracle,r=0.8", tmp_path / "whole")
+    judge_own(bench, "mock:oracle,r=0.8", tmp_path / "less", "--without", "reference")
+    told = json.loads(run("report", tmp_path / "whole", tmp_path / "less", "--draws", 50, "--json").stdout)
+    whole, less = (card["ours"] for card in told)
+    gap = whole["with less without reference: pearson"]
+    assert gap["value"] == pytest.approx(whole["ours: pearson"]["value"] - less["ours: pearson"]["value"])
+    assert gap["n"] == 20
+    assert gap["low"] <= gap["value"] <= gap["high"]
+    means = [json.loads((tmp_path / name / "mine/summary.json").read_text()) for name in ("whole", "less")]
+    one, two = (next(iter(each["criteria"].values()))["mean_score"]["value"] for each in means)
+    assert whole["with less without reference: mean score"]["value"] == pytest.approx(one - two)
+    assert not any(name.startswith("with less") for name in less)
+
+
+def test_figures_without_gold_and_with_failures_have_bounds_and_costs(tmp_path: Path) -> None:
+    rows = [{"id": f"p{i}", "q": f"{i}?", "a": "x" * (i + 1), "b": "y", "l": "1"} for i in range(30)]
+    pairs = {
+        "kind": "pairs", "fields": {"id": "id", "instruction": "q", "response_0": "a", "response_1": "b"},
+        "gold": {"column": "l", "values": {"1": "a"}}, "official": {"metric": "accuracy"},
+    }  # fmt: skip
+    scores = {"kind": "scores", "fields": {"id": "id", "instruction": "q", "response": "a"},
+              "official": {"metric": "mean score", "failures": "skipped"}}  # fmt: skip
+    oracle = "mock:oracle,r=0.5,failing=0.3"
+    for name, keys, judge in (("pairs", pairs, oracle), ("scores", scores, "mock:failing")):
+        found = judge_own(own(tmp_path, rows, **keys), judge, tmp_path / name, code=3)
+        ours = found["ours"]["ours: accuracy" if name == "pairs" else "ours: mean score"]
+        low, high = map(float, ours["rule"].partition("between ")[2].split(" whatever")[0].split(" and "))
+        lost = (30 - ours["n"]) / 30
+        if name == "scores":
+            answered = ours["value"] * (1 - lost)
+            assert (low, high) == pytest.approx((answered + lost * 1, answered + lost * 5), abs=1e-4)
+        else:
+            assert 0 <= low < ours["value"] < high <= 1
+        out = tmp_path / f"{name}.csv"
+        assert run("report", tmp_path / name, "--draws", 20, "-o", out).exit_code == 0
+        with out.open() as file:
+            told = {row["figure"]: row for row in csv.DictReader(file)}
+        assert float(told["tokens in"]["value"]) > 0
+        assert {"tokens out", "seconds of answering", "money"} <= told.keys()
+        assert any(figure.startswith("length bias") for figure in told)
+        assert any(figure.startswith("position bias: ") for figure in told) == (name == "pairs")
+        assert told["ours: accuracy" if name == "pairs" else "ours: mean score"]["rule"] == ours["rule"]
+
+
+def test_all_benches_are_known_before_any_row_is_fetched(tmp_path: Path) -> None:
+    done = run("run", "llmbar", "judgbench", "--judge", "mock:constant", "--data", tmp_path, "--out", tmp_path / "o")
+    assert "did you mean 'judgebench'" in str(done.exception)  # and not that the rows of llmbar are missing
+
+
+def test_what_the_authors_draw_is_shown() -> None:
+    told = run("show", "vicuna").stdout
+    assert "3 samples at temperature 1, top-p 0.9" in told
+    assert json.loads(run("show", "vicuna", "--json").stdout)["protocol"]["samples"] == 3
 
 
 def test_a_panel_has_a_scorecard_for_each_judge(tmp_path: Path) -> None:

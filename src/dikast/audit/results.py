@@ -6,7 +6,7 @@ of the table.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Literal
 
 from dikast.audit.estimate import Estimate
@@ -49,10 +49,14 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """Choices against gold, by tie rule; of the joint verdict where pairs were asked in both orders."""
+    """Choices against gold, by tie rule; of the joint verdict where pairs were asked in both orders.
+
+    `bounds` are the worst and the best value by rule, over all choices for the missing verdicts; empty if none is.
+    """
 
     rules: Mapping[str, Estimate]
     one_order: bool
+    bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,12 @@ def fetch(bench: Bench, data: Path | None = None, *, unverified: bool = False) -
     ]
 
 
+def fetch_file(bench: Bench, path: str, digest: str, data: Path | None, *, unverified: bool) -> BenchFile:
+    """One other file of a bench's source, such as its rubrics; UserError as `fetch`."""
+    [local] = _places(bench, path, data)
+    return _file(bench, path, digest, local, data, unverified=unverified)
+
+
 def _places(bench: Bench, path: str, data: Path | None) -> list[Path]:
     if data is None:
         return [Path(each) for each in files_of(bench.source.address(path))]

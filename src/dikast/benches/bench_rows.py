@@ -1,37 +1,49 @@
 """The rows of a bench as items, by its map of fields, its reader, its gold and its groups."""
 
 import gzip
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import orjson
 
-from dikast.benches.bench_files import BenchFile, fetch
-from dikast.benches.definition import RENDERED_PAIR, Bench
+from dikast.benches.bench_files import BenchFile, fetch, fetch_file
+from dikast.benches.definition import CRITERION, RENDERED_PAIR, Bench
+from dikast.benches.row_values import (
+    due_at,
+    fields_of_row,
+    folder_of,
+    gold_by_response,
+    gold_of_row,
+    group_of_row,
+    raters_of_row,
+    rendered_pair,
+)
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item, item_from
 from dikast.core.records.reading import Record, scan_file
-from dikast.core.text import counted
-from dikast.corpus.schemas import get_schema, sections
+from dikast.core.text import counted, hint
+from dikast.corpus.schemas import get_schema
 
 Pictures = Literal["needed", "skip", "count"]
 _LISTED = 5
 _MOST_ERRORS = 20
-_COLUMN = re.compile(r"\{([^{}]+)\}")
 
 
 @dataclass(frozen=True, slots=True)
 class BenchRows:
-    """The items of a bench; `left_out` counts the rows that gave no item, by reason."""
+    """The items of a bench; `left_out` counts the rows that gave no item, by reason.
+
+    `raters` is what each of several raters said, by item and rater; empty where gold is of one.
+    """
 
     items: list[Item]
     files: list[BenchFile]
     left_out: Counter[str]
     notes: tuple[str, ...] = ()
+    raters: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 def read_rows(
@@ -51,31 +63,28 @@ def read_rows(
     items: list[Item] = []
     errors: list[DataError] = []
     left, seen, lacking = Counter[str](), Counter[str](), 0
-    make = _maker(bench, native=native)
-    for file in files:
-        root = str(data if data is not None else file.local.parent)
-        for record in _records(file, bench.source.at):
-            try:
-                found = make(record.value, file, record.line)
-                found["id"] = _unique(found.get("id"), seen)
-                item = item_from(found, path=file.path, line=record.line, root=root)
-            except DataError as error:
-                errors.append(_placed(error, file.path, record.line))
-                if len(errors) == _MOST_ERRORS:
-                    break
-                continue
-            if gone := _missing_pictures(item):
-                if pictures == "needed":
-                    cure = "put the pictures under --data FOLDER, or leave such rows out with --skip-missing"
-                    told = f"the picture {gone!r} is not there: {cure}"
-                    errors.append(DataError(told, path=file.path, line=record.line))
-                    if len(errors) == _MOST_ERRORS:
-                        break
-                else:
-                    left["a picture is missing"] += pictures == "skip"
-                    lacking += pictures == "count"
-                if pictures != "count":
-                    continue
+    make = _maker(bench, _rubrics(bench, data, unverified=unverified), native=native)
+    raters: dict[str, dict[str, Any]] = {}
+    for file, record, variant in _records_of(bench, files):
+        try:
+            found = make(record.value, file, record.line, variant)
+            found["id"] = _unique(found.get("id"), seen)
+            root = str(data if data is not None else file.local.parent)
+            item = item_from(found, path=file.path, line=record.line, root=root)
+            gone = _missing_pictures(item)
+            if gone and pictures == "needed":
+                cure = "put the pictures under --data FOLDER, or leave such rows out with --skip-missing"
+                raise DataError(f"the picture {gone!r} is not there: {cure}")
+            if len(said := raters_of_row(bench, record.value)) > 1:
+                raters[item.id] = said
+        except DataError as error:
+            errors.append(_placed(error, file.path, record.line))
+            if len(errors) == _MOST_ERRORS:
+                break
+            continue
+        left["a picture is missing"] += bool(gone) and pictures == "skip"
+        lacking += bool(gone) and pictures == "count"
+        if not gone or pictures == "count":
             items.append(item)
     _raise(bench, errors)
     if not items:
@@ -83,7 +92,7 @@ def read_rows(
     notes = _told(bench, files)
     if lacking:
         notes = (*notes, f"{lacking:,} of {counted(len(items), 'row')} refer to a missing image")
-    return BenchRows(items, files, left, notes)
+    return BenchRows(items, files, +left, notes, raters)
 
 
 def _told(bench: Bench, files: Sequence[BenchFile]) -> tuple[str, ...]:
@@ -102,18 +111,25 @@ def _told(bench: Bench, files: Sequence[BenchFile]) -> tuple[str, ...]:
 
 
 def _raise(bench: Bench, errors: Sequence[DataError]) -> None:
-    if len(errors) == 1:
-        raise errors[0]
     if errors:
         more = "+" if len(errors) == _MOST_ERRORS else ""
         lines = "\n".join(f"  {error}" for error in errors)
-        raise UserError(f"{bench.name}: {len(errors)}{more} rows cannot be used; nothing was asked:\n{lines}")
+        told = f"{len(errors)}{more} rows" if len(errors) > 1 else "1 row"
+        raise UserError(f"{bench.name}: {told} cannot be used; nothing was asked:\n{lines}")
 
 
 def _placed(error: DataError, path: str, line: int) -> DataError:
     if error.path:
         return error
     return DataError(str(error).removeprefix(f"field {error.field!r}: "), path=path, line=line, field=error.field)
+
+
+def _records_of(bench: Bench, files: Sequence[BenchFile]) -> Iterator[tuple[BenchFile, Record, str]]:
+    """Each row of the files, once for each variant of the bench."""
+    for file in files:
+        for record in _records(file, bench.source.at):
+            for variant in bench.variants or ("",):
+                yield file, record, variant
 
 
 def _records(file: BenchFile, at: str) -> Iterator[Record]:
@@ -148,33 +164,63 @@ def _inside(value: Any, at: Sequence[str], path: str) -> Iterator[Any]:
         raise DataError(f"has no {at[0]!r}, where the rows of this bench are", path=path)
 
 
-Make = Callable[[Mapping[str, Any], BenchFile, int], dict[str, Any]]
+Make = Callable[[Mapping[str, Any], BenchFile, int, str], dict[str, Any]]
 
 
-def _maker(bench: Bench, *, native: bool) -> Make:
-    """The function that converts a row to an item in JSON form."""
+def _rubrics(bench: Bench, data: Path | None, *, unverified: bool) -> dict[str, dict[str, Any]]:
+    """The rubrics of `bench.rubrics` by name, from their file; empty where the bench has no such file."""
+    told = bench.rubrics
+    if told is None:
+        return {}
+    file = fetch_file(bench, told.file, told.sha256, data, unverified=unverified)
+    found = {}
+    for record in _records(file, "*"):
+        name, criterion, levels = (due_at(record.value, each) for each in (told.name, told.criterion, told.levels))
+        found[str(name)] = {"name": str(name), "criterion": criterion, "levels": levels}
+    return found
 
-    def make(row: Mapping[str, Any], file: BenchFile, line: int) -> dict[str, Any]:
+
+def _sheet(bench: Bench, row: Mapping[str, Any], known: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """The rubrics that a row names, as a sheet of criteria."""
+    assert bench.rubrics is not None
+    column = bench.rubrics.column
+    named = due_at(row, column)
+    names = [str(each) for each in (named if isinstance(named, list) else [named])]
+    if unknown := [each for each in names if each not in known]:
+        raise DataError(f"{bench.rubrics.file} has no rubric {unknown[0]!r}: {hint(unknown[0], known)}", field=column)
+    if not names:
+        raise DataError("names no rubric", field=column)
+    return {"name": bench.name, "criteria": [known[each] for each in dict.fromkeys(names)]}
+
+
+def _maker(bench: Bench, rubrics: Mapping[str, dict[str, Any]], *, native: bool) -> Make:
+    """The function that converts a row (of a variant) to an item in JSON form."""
+
+    def make(row: Mapping[str, Any], file: BenchFile, line: int, variant: str) -> dict[str, Any]:
         if native:
             found: dict[str, Any] = {
-                "instruction": value_at(row, bench.rendered),
-                **_fields(bench, row, ("id", "image")),
+                "instruction": due_at(row, bench.rendered),
+                **fields_of_row(bench, row, ("id", "image")),
             }
-            if not found["instruction"]:
-                raise DataError("the row has no rendered prompt", field=bench.rendered)
         elif bench.reader == RENDERED_PAIR:
-            found = _rendered_pair(row, bench)
+            found = rendered_pair(row, bench)
         elif bench.reader:
-            found = dict(get_schema(bench.reader).reads(dict(row))) | _fields(bench, row)
+            found = dict(get_schema(bench.reader).reads(dict(row))) | fields_of_row(bench, row)
             found.pop("gold", None)
         else:
-            found = _fields(bench, row)
-        found.setdefault("id", f"{_folder(file.path)}-{line}" if len(bench.source.files) > 1 else str(line))
+            found = fields_of_row(bench, row, variant=variant)
+        if rubrics:
+            found["rubric"] = _sheet(bench, row, rubrics)
+        found.setdefault("id", f"{folder_of(file.path)}-{line}" if len(bench.source.files) > 1 else str(line))
+        if variant:
+            found["id"] = f"{found['id']}/{variant}"
         if bench.responses == "to be brought" and bench.kind == "scores":
             found = {name: value for name, value in found.items() if name not in ("response", "responses")}
         if bench.gold is not None:
-            found["gold"] = _by_response(gold_of_row(bench, row), found)
-        meta = {name: _group(row, column, file.path) for name, column in bench.groups.items()}
+            found["gold"] = gold_by_response(gold_of_row(bench, row), found)
+        meta = {
+            name: group_of_row(row, column, file.path) for name, column in bench.groups.items() if column != CRITERION
+        }
         return {**found, "meta": {**found.get("meta", {}), **meta}}
 
     if native and not bench.rendered:
@@ -183,151 +229,6 @@ def _maker(bench: Bench, *, native: bool) -> Make:
             "use --prompt dikast, or --format FILE with the prompt of your choice"
         )
     return make
-
-
-def _fields(bench: Bench, row: Mapping[str, Any], only: Sequence[str] = ()) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    parts: list[Any] = []
-    for name, paths in bench.fields.items():
-        if only and name not in only:
-            continue
-        listed = paths if isinstance(paths, list) else [paths]
-        values = [_value(row, path) for path in listed]
-        if name == "responses":
-            found[name] = [each for value in values for each in (value if isinstance(value, list) else [value])]
-            continue
-        value = values[0] if len(values) == 1 else "\n\n".join(str(each) for each in values if each)
-        if name in ("response_0", "response_1"):
-            parts.append(_due(value, str(listed[0])))
-        elif value not in (None, ""):
-            found[name] = str(value) if name == "id" else value
-    return {**found, "responses": parts} if parts else found
-
-
-def _value(row: Mapping[str, Any], path: str) -> Any:
-    """The value of a field's path: a column, `image:COLUMN` as an image, or text with `{COLUMN}` in it."""
-    if path.startswith("image:"):
-        source = value_at(row, path.removeprefix("image:"))
-        return None if source is None else [{"type": "image", "image": source}]
-    if "{" in path:
-        return _COLUMN.sub(lambda found: str(value_at(row, found[1])), path)
-    return content(value_at(row, path))
-
-
-def _due(value: Any, path: str) -> Any:
-    if value is None:
-        raise DataError("the row has no such value", field=path)
-    return value
-
-
-def content(value: Any) -> Any:
-    """Lists of pairs `["text", ...]`, `["image", PATH]` as parts; true, false and numbers as text; others unchanged."""
-    if isinstance(value, bool | int | float):
-        return str(value)
-    if not (isinstance(value, list) and value and all(isinstance(each, list) and len(each) == 2 for each in value)):
-        return value
-    if not all(each[0] in ("text", "image") for each in value):
-        return value
-    return [{"type": kind, kind: each} for kind, each in value if each]
-
-
-def value_at(row: Any, path: str) -> Any:
-    """The value at a dotted path, whose numbers index lists; None if there is none."""
-    if isinstance(row, Mapping) and path in row:
-        return row[path]
-    for key in path.split("."):
-        if isinstance(row, Mapping):
-            row = row.get(key)
-        elif isinstance(row, list) and key.isdigit() and int(key) < len(row):
-            row = row[int(key)]
-        else:
-            return None
-    return row
-
-
-def gold_of_row(bench: Bench, row: Mapping[str, Any]) -> Any:
-    """The gold of a row; None if it has none. DataError for a value that the bench does not define."""
-    gold = bench.gold
-    if gold is None:
-        return None
-    if gold.default:
-        return gold.default
-    if gold.count:
-        return {"right": int(_number(value_at(row, gold.column[0]), gold.column[0]))}
-    if gold.order:
-        return {"order": str(value_at(row, gold.column[0]) or "").strip()}
-    said: list[Any] = []
-    for column in gold.column:
-        value = value_at(row, column)
-        listed = value if isinstance(value, list) and not gold.values else [value]
-        said += [_meant(gold.values, each, column) for each in listed if each is not None and each != ""]
-    if not said:
-        return None
-    if gold.rule == "first":
-        return said[0]
-    if gold.rule == "majority":
-        [(best, n), *others] = Counter(map(str, said)).most_common()
-        return best if not others or others[0][1] < n else None
-    numbers = [_number(each, gold.column[0]) for each in said]
-    return sum(numbers) / len(numbers)
-
-
-def _by_response(gold: Any, found: Mapping[str, Any]) -> Any:
-    """Gold of each response: `{"right": [1, 0, 0, 0]}` of a count of right ones, which come first; `{"places": [...]}`,
-    from 1, of letters from best to worst. DataError for letters that are no order of the responses.
-    """
-    if not isinstance(gold, dict):
-        return gold
-    n = len(found.get("responses", ()))
-    if "right" in gold:
-        return {"right": [int(place < gold["right"]) for place in range(n)]}
-    letters = [chr(ord("A") + place) for place in range(n)]
-    if sorted(gold["order"]) != letters:
-        raise DataError(f"{gold['order']!r:.60} is no order of {n} responses, such as {''.join(letters)!r}")
-    return {"places": [gold["order"].index(letter) + 1 for letter in letters]}
-
-
-def _meant(values: Mapping[str, Any], value: Any, column: str) -> Any:
-    if not values:
-        return value
-    word = value if isinstance(value, str) else orjson.dumps(value).decode()
-    if word not in values:
-        raise DataError(f"{word!r:.60} is not a gold value of this bench: {', '.join(values)}", field=column)
-    return values[word]
-
-
-def _number(value: Any, column: str) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise DataError(f"{value!r:.40} is not a number", field=column) from None
-
-
-def _group(row: Mapping[str, Any], column: str, path: str) -> str:
-    if column == "@folder":
-        return _folder(path)
-    if column == "@file":
-        return Path(path).name.partition(".")[0]
-    column, ends, cut = column.partition("/")
-    word = str(value_at(row, column))
-    return re.split(f"[{re.escape(cut)}]", word, maxsplit=1)[0] if ends else word
-
-
-def _folder(path: str) -> str:
-    """The folder of a published path, or its name if it has no folder."""
-    parts = Path(path).parts
-    return parts[-2] if len(parts) > 1 else Path(path).name.partition(".")[0]
-
-
-def _rendered_pair(row: Mapping[str, Any], bench: Bench) -> dict[str, Any]:
-    """Two rendered prompts, of the better response and of the worse, as one item with two responses."""
-    better, worse = (sections.fields_of(str(_due(row.get(str(name)), str(name)))) for name in _pair_columns(bench))
-    responses = [better.pop("response"), worse.pop("response")]
-    return {**better, "responses": responses}
-
-
-def _pair_columns(bench: Bench) -> tuple[str, str]:
-    return str(bench.fields["response_0"]), str(bench.fields["response_1"])
 
 
 def _unique(name: Any, seen: Counter[str]) -> str:

@@ -1,18 +1,20 @@
 """Responses for benches without any: read from a file or sampled from a model, and added to the items."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dikast.core.errors import UserError
 from dikast.core.item import Item
-from dikast.core.part import Content, Text
-from dikast.core.records import read_items, read_records, write_records
+from dikast.core.part import Text
+from dikast.core.records import read_records, write_records
+from dikast.core.records.items import read_repeated
 from dikast.core.text import counted
 from dikast.engines.base import Engine, Request, Sampling
 from dikast.prompts.ask import as_given
 
 RESPONSES = "responses.jsonl"  # sampled ones, in the run folder
+MODEL = "model"  # in the metadata of an item: whose response it holds
 _LISTED = 5
 _AT_ONCE = 200
 
@@ -28,15 +30,22 @@ class Brought:
 def from_file(items: Sequence[Item], path: Path) -> Brought:
     """Put the responses of a file (records with `id` and `response`, as `grade` takes them) into the items.
 
-    If a row already has a response, that is the baseline, and the added one is the second of a pair.
+    If a row already has a response, that is the baseline, and the added one is the second of a pair. A record may also
+    have `gold` (what a reference judge or people said of the response), a `rubric` and a `reference` in place of the
+    row's, and a `model`: responses of several models to one prompt become items ID/MODEL. Other columns are metadata.
+
     Ids of other items are counted and listed; items without a response are left out, counted and listed. UserError
-    where no id fits.
+    where no id fits, or one model answers a prompt twice.
     """
-    given: dict[str, Content] = {}
-    for each in read_items(path):
+    given: dict[str, dict[str, Item]] = {}
+    for each in read_repeated(path):
         if len(each.responses) != 1:
             raise UserError(f"{each.origin}: {len(each.responses)} responses where one is needed")
-        given[each.id] = each.responses[0]
+        model, answers = str(each.meta.get(MODEL, "")), given.setdefault(each.id, {})
+        if model in answers:
+            of = f"of model {model!r}" if model else "(say whose each is in a column 'model')"
+            raise UserError(f"{each.origin}: a second response {of} to the prompt {each.id!r}")
+        answers[model] = each
     known = {item.id for item in items}
     strange, lacking = [name for name in given if name not in known], [i.id for i in items if i.id not in given]
     if len(lacking) == len(items):
@@ -49,8 +58,27 @@ def from_file(items: Sequence[Item], path: Path) -> Brought:
         told.append(f"{counted(len(strange), 'response')} for other ids left out: {_some(strange)}")
     if lacking:
         told.append(f"{counted(len(lacking), 'prompt')} without a response left out: {_some(lacking)}")
-    found = [replace(item, responses=(*item.responses, given[item.id])) for item in items if item.id in given]
+    found = [_with(item, each, alone=len(given[item.id]) == 1) for item in items for each in _of(given, item)]
+    if gold := sum(item.gold is not None for item in found):
+        told.append(f"gold of {counted(gold, 'response')} from {path.name}")
     return Brought(found, (f"responses: {path.name}", *told))
+
+
+def _of(given: Mapping[str, Mapping[str, Item]], item: Item) -> Iterable[Item]:
+    return given.get(item.id, {}).values()
+
+
+def _with(item: Item, brought: Item, *, alone: bool) -> Item:
+    """The item with a response, and what its record says beside it."""
+    return replace(
+        item,
+        id=item.id if alone else f"{item.id}/{brought.meta[MODEL]}",
+        responses=(*item.responses, *brought.responses),
+        gold=item.gold if brought.gold is None else brought.gold,
+        rubric=brought.rubric or item.rubric,
+        reference=brought.reference or item.reference,
+        meta={**item.meta, **brought.meta},
+    )
 
 
 def from_policy(items: Sequence[Item], engine: Engine, sampling: Sampling, folder: Path) -> Brought:

@@ -24,12 +24,17 @@ Kind = Literal["pairs", "graded pairs", "scores", "best of", "order"]
 Metric = Literal[
     "accuracy", "accuracy as shown", "accuracy swapped", "right in both orders", "same in both orders",
     "net of two games", "all of a group", "win rate", "macro precision", "macro recall", "macro f1", "best of",
-    "order distance", "pearson", "spearman", "kendall_tau_b", "exact", "mae", "mean score",
+    "order distance", "bias deviation and conformity", "kendall of models",
+    "pearson", "spearman", "kendall_tau_b", "exact", "mae", "mean score",
 ]  # fmt: skip
 STATES: Mapping[State, str] = {
     "verified": "recorded judgments give the published figures through the code that scores a judge",
     "rows read": "real rows load; published figures are not recorded or do not exist",
     "schema only": "written from the published fields; no row was seen",
+}
+FROM_MEMORY = "written from memory; neither the published fields nor a row was seen"
+NOT_LISTED: Mapping[str, str] = {
+    "focus": "FOCUS (arXiv 2604.21523): neither its rows nor a description of their columns could be had",
 }
 KINDS: Mapping[Kind, str] = {
     "pairs": "which of two responses is better, asked in both orders",
@@ -51,6 +56,8 @@ METRICS: Mapping[Metric, str] = {
     "macro f1": "mean of their F1",
     "best of": "share of items whose right response has the best score; with k responses tied for it, 1/k",
     "order distance": "edit distance of the order by score from the right one, over its length: 0 is right",
+    "bias deviation and conformity": "how far the score falls where evidence is gone, and stays where nothing is",
+    "kendall of models": "Kendall's tau-b between the models' mean scores and their mean gold",
     "all of a group": "share of groups in which every pair is right",
     "pearson": "Pearson correlation with gold",
     "spearman": "Spearman correlation with gold",
@@ -63,6 +70,7 @@ OF_PAIRS = (
     "accuracy", "accuracy as shown", "accuracy swapped", "right in both orders", "same in both orders",
     "net of two games", "all of a group", "win rate", "macro precision", "macro recall", "macro f1",
 )  # fmt: skip
+CRITERION = "@criterion"  # of a group: the criterion of a sheet, of which each has a verdict
 RENDERED_PAIR = "rendered pair"  # two rendered prompts of single responses, the better one first
 READERS = (*SCHEMAS, RENDERED_PAIR)
 _MOST_LINES = 40
@@ -117,6 +125,21 @@ class GoldMap:
 
 
 @dataclass(frozen=True, kw_only=True)
+class BenchRubrics:
+    """Rubrics that stand in a JSON file of the source, and the `column` of the rows that names those of each row.
+
+    The file is a list of objects, whose keys `name`, `criterion` and `levels` (label -> description) are named here.
+    """
+
+    file: str
+    sha256: str
+    column: str
+    name: str = "name"
+    criterion: str = "criterion"
+    levels: str = "levels"
+
+
+@dataclass(frozen=True, kw_only=True)
 class BenchProtocol:
     """How the bench is asked: the orders of a pair, and how a missing verdict counts.
 
@@ -136,6 +159,7 @@ class OfficialMetric:
 
     `over` says how groups are joined: all rows weighted equally, groups weighted equally, or `sections` of groups,
     sections weighted equally. In a section each row counts once, or as often as the `weights` of its group say.
+    `conformity` are the groups of MM-JudgeBias whose scores should not change; those of the others should fall.
     `ties_apart` is a group of items with several right responses that has a score of its own (RewardBench 2). `trap` is
     reported beside the figure if the rule is wrong or harmful.
     """
@@ -148,12 +172,17 @@ class OfficialMetric:
     sections: Mapping[str, Any] = field(default_factory=dict)
     weights: Mapping[str, float] = field(default_factory=dict)
     ties_apart: str = ""
+    conformity: tuple[str, ...] = ()
     trap: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
     """A benchmark of judges, as its file describes it. `from_memory` names facts that were not verified.
+
+    Rows must hold the columns of all `fields`; those of the fields in `optional` may be absent or null in a row.
+    With `variants` each row is asked once for each, with the fields that the variant has of its own; the item is named
+    ID/VARIANT. `rubrics` are those of each row, in a file of the source; its criteria are the group "@criterion".
 
     `rendered` is the column of the authors' prompt, `slots` and `edges` how a format is learnt from it
     (`prompts.learn`). `gold_by` is the author of gold, if that was a model.
@@ -168,6 +197,9 @@ class Bench:
     source: BenchSource
     reader: str = ""
     fields: Mapping[str, Any] = field(default_factory=dict)
+    optional: tuple[str, ...] = ()
+    variants: Mapping[str, Any] = field(default_factory=dict)
+    rubrics: BenchRubrics | None = None
     rendered: str = ""
     slots: Mapping[str, str] = field(default_factory=dict)
     edges: Mapping[str, str] = field(default_factory=dict)
@@ -191,7 +223,17 @@ class Bench:
         told = dataclasses.asdict(self)
         for name in ("about", "title", "state", "proof", "from_memory", "citation", "licence", "forbids"):
             told.pop(name)
+        for name in ("optional", "variants", "rubrics"):  # not in runs of earlier versions
+            if not told[name]:
+                told.pop(name)
+        if not self.official.conformity:
+            told["official"].pop("conformity")
         return fingerprint({**told, "gold": str(self.gold)})
+
+    @property
+    def standing(self) -> str:
+        """How far the bench was checked, in words; of columns that are from memory it does not say "published"."""
+        return FROM_MEMORY if self.state == "schema only" and "columns" in self.from_memory else STATES[self.state]
 
     @property
     def pairs(self) -> bool:
@@ -232,12 +274,20 @@ def _mistakes(bench: Bench) -> Iterator[Mistake]:
 
 def _of_fields(bench: Bench) -> Iterator[Mistake]:
     fields = (*ITEM_KEYS, "response_0", "response_1")
-    for name, value in bench.fields.items():
+    for variant, own in bench.variants.items():
+        if not isinstance(own, Mapping) or not own:
+            yield "a variant has the fields that differ in it", "variants", variant
+            return
+    for name, value in [*bench.fields.items(), *(each for own in bench.variants.values() for each in own.items())]:
         listed = value if isinstance(value, list) else [value]
         if name not in fields:
             yield f"unknown field of an item: {hint(name, fields)}", "fields", name
         if not listed or not all(isinstance(each, str) for each in listed):
             yield "a field is the path of a column (image:PATH of a picture), or a list of paths", "fields", name
+    mapped = {**bench.fields, **{name: "" for each in bench.variants.values() for name in each}}
+    for name in bench.optional:
+        if name not in mapped:
+            yield f"names a field of 'fields' that rows may lack: {hint(name, mapped)}", "optional"
     if bench.reader and bench.reader not in READERS:
         yield f"there is no reader {bench.reader!r}: {hint(bench.reader, READERS)}", "reader"
     if not bench.reader and not bench.fields:
@@ -275,6 +325,10 @@ def _of_official(bench: Bench) -> Iterator[Mistake]:
     for metric, kind in (("best of", "best of"), ("order distance", "order")):
         if metric in official.metric and bench.kind != kind:
             yield f"{metric!r} is the metric of the kind {kind!r}", "official", "metric"
+    if "bias deviation and conformity" in official.metric and set(bench.variants) != {"unbiased", "biased"}:
+        yield "'bias deviation and conformity' compares the variants 'unbiased' and 'biased'", "official", "metric"
+    if official.conformity and not official.group:
+        yield "'conformity' names values of 'group'", "official"
     if official.ties_apart and not (bench.kind == "best of" and official.group):
         yield "'ties_apart' is a value of 'group', in a bench of the kind 'best of'", "official"
     if ("all of a group" in official.metric or official.over != "rows") and official.group not in bench.groups:
@@ -307,6 +361,8 @@ def load_bench(name: str | Path) -> Bench:
     text = str(name)
     if text.endswith((".yaml", ".yml")):
         return bench_from(read_located(text))
+    if text in NOT_LISTED:
+        raise UserError(f"there is no bench {text!r}: {NOT_LISTED[text]}; describe it in a file of your own")
     if text not in names():
         raise UserError(f"there is no bench {text!r}: {hint(text, names())}; a file of your own ends in .yaml")
     return _listed(text)

@@ -17,6 +17,7 @@ from dikast.audit.tables.choices import FIRST, NONE, SECOND, TIE
 from dikast.audit.tables.load import Data
 from dikast.audit.tables.paired import Paired, paired
 from dikast.benches.best_of import best_of, graded_items, order_distance, ties_score
+from dikast.benches.compositional import bias_worth
 from dikast.benches.definition import Bench, Metric
 from dikast.core.errors import UserError
 
@@ -30,12 +31,18 @@ _CREDIT = {"wrong": 0.0, "half": 0.5, "quarter": 0.25, "skipped": math.nan, "tie
 
 @dataclass(frozen=True, slots=True)
 class OfficialFigure:
-    """One official figure; `groups` has it for each group, and `rule` says how failures and groups were counted."""
+    """One official figure; `groups` has it for each group, and `rule` says how failures and groups were counted.
+
+    `answered` is the figure of the answered rows alone, all rows alike, and `bounds` what it had been with the worst
+    and the best verdicts for the missing ones; None where the audit has both.
+    """
 
     name: str
     value: Estimate
     groups: dict[str, Estimate]
     rule: str
+    answered: Estimate | None = None
+    bounds: Bounds | None = None
 
 
 def official_figures(
@@ -46,7 +53,8 @@ def official_figures(
     `groups` are the columns to slice by, each entry crossed within itself; that of the bench's `official.group` first.
     """
     columns = tuple(dict.fromkeys(name for names in groups for name in names))
-    own = [metric for metric in bench.official.metric if metric not in _SCORES and metric not in _CLASSES]
+    of_audit = (*_SCORES, *_CLASSES, "kendall of models")
+    own = [metric for metric in bench.official.metric if metric not in of_audit]
     data = rows_of(replace(plan, by=columns)) if own else None
     sliced = (
         [] if data is None else [(names, _words(data, [columns.index(name) for name in names])) for names in groups]
@@ -57,12 +65,16 @@ def official_figures(
             found.append(_of_audit(metric, audit))
         elif metric in _CLASSES:
             found.append(_of_classes(bench, metric, plan, audit))
+        elif metric == "kendall of models":
+            found.append(_of_models(metric, audit))
         else:
             assert data is not None
             found.append(_own(bench, metric, data, sliced, plan.level))
     return found
 
 
+_OF_OTHER_UNITS = ("all of a group", "best of", "order distance", "bias deviation and conformity")
+_ANSWERED = ("mean score", "best of", "order distance", "win rate")  # figures that the audit has not
 _SCORES: frozenset[Metric] = frozenset(("pearson", "spearman", "kendall_tau_b", "exact", "mae"))
 _CLASSES: dict[Metric, str] = {"macro precision": "macro P", "macro recall": "macro R", "macro f1": "macro F1"}
 
@@ -72,6 +84,15 @@ def _of_audit(metric: Metric, audit: Audit) -> OfficialFigure:
     value = agreement.statistics[metric].value if agreement is not None and metric in agreement.statistics else None
     told = "missing verdicts are dropped and counted; all rows alike"
     return OfficialFigure(metric, value or undefined(0, "undefined: there is no gold to agree with"), {}, told)
+
+
+def _of_models(metric: Metric, audit: Audit) -> OfficialFigure:
+    """From the audit's table of systems, which are the models whose responses were judged."""
+    told = "each model's mean over its rows with a verdict and gold; models are resampled"
+    if "systems" not in audit:
+        why = "undefined: needs gold and the responses of two models or more (records with 'model' and 'gold')"
+        return OfficialFigure(metric, undefined(0, why), {}, told)
+    return OfficialFigure(metric, audit["systems"].estimate("kendall_tau_b"), {}, told)
 
 
 def _of_classes(bench: Bench, metric: Metric, plan: AuditPlan, audit: Audit) -> OfficialFigure:
@@ -102,16 +123,36 @@ def _own(
         apart[name] = ties_score([each for each in graded_items(data, main) if each.group == name], level)
     found = _figure(bench, metric, worth, counts, units, level, bounds, apart)
     for names, rows in sliced:
-        if rows is not main and metric not in ("all of a group", "best of", "order distance"):
+        if rows is not main and metric not in _OF_OTHER_UNITS:
             more = _by_group(worth, counts, rows, level, bounds)
             found.groups.update({f"{' x '.join(names)} {name}": each for name, each in more.items()})
-    return found
+    if metric not in _ANSWERED:
+        return found
+    answered, filled = _answered(bench, metric, data, level, bounds)
+    return replace(found, answered=answered, bounds=filled)
+
+
+def _answered(bench: Bench, metric: Metric, data: Data, level: float, bounds: Bounds) -> tuple[Estimate, Bounds | None]:
+    """The mean over the answered rows, and that over all rows with the least or the greatest value for the others."""
+    worth, counts, _ = _worth(replace(bench, official=replace(bench.official, failures="skipped")), metric, data, None)
+    missing = 1.0 - counts
+    if metric == "win rate":  # two games of a pair count apart
+        games = _games(replace(paired(data), gold=np.full(len(data), SECOND, np.int64)))
+        missing = np.mean([~known for _, known in games], 0)
+    value = _mean(worth[counts], level, int((missing > 0).sum()), bounds)
+    if not missing.any() or not all(map(math.isfinite, bounds)) or not len(worth):
+        return value, None
+    earned = float((np.nan_to_num(worth) * (1 - missing)).sum())
+    low, high = ((earned + end * float(missing.sum())) / len(worth) for end in bounds)
+    return value, (low, high)
 
 
 def _worth(
     bench: Bench, metric: Metric, data: Data, group: Sequence[str] | None
 ) -> tuple[Floats, Masks, Sequence[str] | None]:
     """The points of each unit (a pair, an item, a group of pairs), which units count, and the group of each."""
+    if metric == "bias deviation and conformity":
+        return bias_worth(data, group, bench.official.conformity)
     if metric in ("best of", "order distance", "mean score"):
         return _of_responses(bench, metric, data, group)
     given = paired(data)
@@ -268,6 +309,8 @@ def _rule(bench: Bench, metric: Metric) -> str:
         "net of two games": "more right games than wrong ones; a tie or a missing verdict is neither",
         "mean score": "missing verdicts are dropped and counted",
         "best of": f"{counted}; k that share the best score earn 1/k",
+        "bias deviation and conformity": "a pair without both scores, or whose unbiased score is the lowest where it "
+        "should fall, is left out and counted",
         "order distance": f"{counted}; equal scores: the mean over the orders that they leave open",
     }
     return f"{told.get(metric, f'{counted}; ties: {official.ties}')}; {over}"

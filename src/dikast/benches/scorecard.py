@@ -13,13 +13,16 @@ from dikast.audit.estimate import Estimate
 from dikast.audit.plan import AuditPlan
 from dikast.audit.rendering import Audit, Table, table
 from dikast.audit.results import Accuracy, Agreement, Baselines, Calibration, Failures, Orders, plain
-from dikast.benches.definition import STATES, Bench, load_bench
+from dikast.benches.definition import Bench, load_bench
 from dikast.benches.graded_pairs import ALONE, of_choices
+from dikast.benches.length import length_bias
 from dikast.benches.official import OfficialFigure, official_figures
 from dikast.core.errors import UserError
+from dikast.core.records import read_records
 from dikast.core.runs.run import Run
 from dikast.core.text import counted, markdown
 
+RATERS = "raters.jsonl"  # file in the run folder: what each rater said of an item, where gold is of several
 BENCH = "bench.json"  # file in the run folder: the bench of its items, and how they were sampled
 SCHEMA = 1
 _OURS = ("pearson", "spearman", "kendall_tau_b", "exact", "mae", "bias")
@@ -32,6 +35,8 @@ class Scorecard:
     """The results of a judge on a bench. `told` describes the rows of every figure: which, how many, how sampled.
 
     `official` is what the authors' code would report, `ours` the audit's main figures; `audit` holds all its tables.
+    `beside` are more figures with their rules: length bias, and differences from runs without pictures. `plan` is that
+    of the audit, for a run; `without` what the run left out of its questions.
     """
 
     bench: Bench
@@ -41,6 +46,9 @@ class Scorecard:
     audit: Audit
     spent: Mapping[str, Any]
     warnings: tuple[str, ...] = ()
+    beside: tuple[tuple[str, Estimate, str], ...] = ()
+    plan: AuditPlan | None = None
+    without: tuple[str, ...] = ()
 
     @property
     def tables(self) -> list[Table]:
@@ -53,28 +61,22 @@ class Scorecard:
         for each in self.official:
             rows.append([f"official: {each.name}", each.value.n, each.value, each.rule])
         rows += [[name, each.n, each, rule] for name, each, rule in self._ours()]
-        notes = [self.bench.official.trap, *self.told, _told_spent(self.spent), *self.warnings]
+        rows += [[name, self.spent["verdicts"], number, rule] for name, number, rule in _costs(self.spent)]
+        notes = [self.bench.official.trap, *self.told, *self.warnings]
         return table("scorecard", f"{self.bench.title}: {self.judge}", ("figure", "n", "value", "rule"), rows, *notes)
 
     def _ours(self) -> Iterator[tuple[str, Estimate, str]]:
-        accuracy, agreement = self.audit.result(Accuracy), self.audit.result(Agreement)
-        if accuracy is not None:
-            alone = self.bench.kind == "graded pairs"
-            order = "each graded alone" if alone else "one order" if accuracy.one_order else "both orders must agree"
-            yield "ours: accuracy", accuracy.rules["all"], f"{order}; missing verdicts are dropped and counted"
-            half = "pairs whose gold is a tie are left out; a tie, or orders that disagree, earn a half"
-            yield "ours: accuracy, ties half", accuracy.rules["half"], half
-        if agreement is not None:
-            for name in _OURS:
-                if name in agreement.statistics:
-                    head = agreement.statistics[name]
-                    yield f"ours: {name}", head.value, _bounds(head.worst, head.best)
+        yield from self._headlines()
+        accuracy = self.audit.result(Accuracy)
         if (failures := self.audit.result(Failures)) is not None:
             both = accuracy is not None and not accuracy.one_order and self.bench.kind != "graded pairs"
             lost = "share of pairs without a verdict in one order or both" if both else "share without a verdict"
             yield "failed", failures.failed, lost
         if (orders := self.audit.result(Orders)) is not None:
             yield "same in both orders", orders.same, "of pairs with a verdict in both"
+            for name, each in orders.disagreements.items():
+                yield f"position bias: {name}", each, "of pairs with a choice in both orders: these disagree so"
+        yield from self.beside
         if (beside := self.audit.result(Baselines)) is not None:
             for row in beside.rows:
                 for name in ("all",) if accuracy is not None else ("pearson", "exact"):
@@ -87,6 +89,25 @@ class Scorecard:
                 calibration.errors["as read"],
                 calibration.told or "of the probabilities read from the model",
             )
+
+    def _headlines(self) -> Iterator[tuple[str, Estimate, str]]:
+        accuracy, agreement = self.audit.result(Accuracy), self.audit.result(Agreement)
+        if accuracy is not None:
+            alone = self.bench.kind == "graded pairs"
+            order = "each graded alone" if alone else "one order" if accuracy.one_order else "both orders must agree"
+            half = "pairs whose gold is a tie are left out; a tie, or orders that disagree, earn a half"
+            for name, rule, told in (("accuracy", "all", order), ("accuracy, ties half", "half", half)):
+                bounds = _bounds(*accuracy.bounds.get(rule, (None, None)))
+                yield f"ours: {name}", accuracy.rules[rule], f"{told}; {bounds}"
+        for figure in self.official:
+            if figure.answered is not None:
+                told = f"rows with a verdict, all alike; {_bounds(*(figure.bounds or (None, None)))}"
+                yield f"ours: {figure.name}", figure.answered, told
+        if agreement is not None:
+            for name in _OURS:
+                if name in agreement.statistics:
+                    head = agreement.statistics[name]
+                    yield f"ours: {name}", head.value, _bounds(head.worst, head.best)
 
     def _groups(self) -> Table | None:
         names = list(dict.fromkeys(name for each in self.official for name in each.groups))
@@ -130,6 +151,10 @@ class Scorecard:
                 }
         for name, each, rule in self._ours():
             yield {**base, "figure": name, "group": "", **_flat(each), "rule": rule, "told": told}
+        for name, number, rule in _costs(self.spent):
+            blank = dict.fromkeys(("low", "high", "level", "dropped"), "")
+            cells = {"n": self.spent["verdicts"], "value": number, **blank, "rule": rule, "told": told}
+            yield {**base, "figure": name, "group": "", **cells}
 
 
 def _flat(each: Estimate) -> dict[str, Any]:
@@ -159,13 +184,22 @@ def scorecard(run: Path, asked: AuditPlan | None = None, *, about: Path | None =
     if bench.hash != told["hash"]:
         raise UserError(f"{run}: bench {bench.name!r} has changed since this run: run it again into a new folder")
     groups = sorted(bench.groups, key=lambda name: name != bench.official.group)
-    plan = replace(asked or AuditPlan(run), file=run, by=tuple(groups[:1]))
+    plan = replace(_with_raters(asked or AuditPlan(run), bench, about or run), file=run, by=tuple(groups[:1]))
     summary = Run(run).summary
     crossed = [(name,) for name in groups]
     notes = [*_told_run(told), *([ALONE] if bench.kind == "graded pairs" else [])]
     with of_choices(plan) as read:
         found = measured(bench, read, str(summary["judge"]), notes, _spent(summary), crossed)
-    return replace(found, audit=replace(found.audit, source=str(run)))
+    left = tuple(told.get("without", ()))
+    return replace(found, audit=replace(found.audit, source=str(run)), plan=plan, without=left)
+
+
+def _with_raters(plan: AuditPlan, bench: Bench, folder: Path) -> AuditPlan:
+    """The plan with the bench's raters as gold, so that people are the ceiling; as it is where it names gold."""
+    if plan.gold or plan.gold_file is not None or bench.gold is None or not (folder / RATERS).is_file():
+        return plan
+    names = dict.fromkeys(name for each in read_records(folder / RATERS) for name in each.value if name != "item")
+    return replace(plan, gold=tuple(names), gold_file=folder / RATERS, gold_rule=bench.gold.rule)
 
 
 def measured(
@@ -189,11 +223,13 @@ def measured(
         told = (*told, "the bench has no gold: agreement cannot be measured")
     sliced = groups if groups is not None else [plan.by] if plan.by else []
     official = tuple(official_figures(bench, plan, audit, sliced))
-    return Scorecard(bench, judge, (_state(bench), *told), official, audit, spent or {}, _warnings(bench, judge))
+    biased = (length_bias(bench, plan),) if plan.length and bench.kind in ("pairs", "graded pairs", "scores") else ()
+    about = (_state(bench), *told)
+    return Scorecard(bench, judge, about, official, audit, spent or {}, _warnings(bench, judge), biased)
 
 
 def _state(bench: Bench) -> str:
-    told = f"state of the bench: {bench.state} ({STATES[bench.state]})"
+    told = f"state of the bench: {bench.state} ({bench.standing})"
     return told + (f"; not checked against the source: {', '.join(bench.from_memory)}" if bench.from_memory else "")
 
 
@@ -226,14 +262,20 @@ def _spent(summary: Mapping[str, Any]) -> dict[str, Any]:
     return {name: summary[name] for name in ("verdicts", "status", "usage", "seconds") if name in summary}
 
 
-def _told_spent(spent: Mapping[str, Any]) -> str:
-    """The cost of the verdicts in words; "" for recorded ones."""
+def _costs(spent: Mapping[str, Any]) -> Iterator[tuple[str, float | str, str]]:
+    """Tokens, seconds and money of the verdicts, with what each is; none for recorded ones."""
     if "usage" not in spent:
-        return ""
+        return
     usage = spent["usage"]
-    cost = "price unknown" if usage["cost"] is None else f"cost {usage['cost']:,.4f} in the currency of the price table"
-    tokens = f"{usage['tokens_in']:,} tokens in, {usage['tokens_out']:,} out"
-    return f"spent on {counted(spent['verdicts'], 'verdict')}: {tokens}, {usage['seconds']:,.1f} s of answering; {cost}"
+    yield "tokens in", usage["tokens_in"], "of all verdicts"
+    yield "tokens out", usage["tokens_out"], "of all verdicts"
+    yield "seconds of answering", usage["seconds"], "of all verdicts, added up"
+    unknown = usage["cost"] is None
+    yield (
+        "money",
+        "" if unknown else usage["cost"],
+        "price unknown" if unknown else "in the currency of the price table",
+    )
 
 
 def to_markdown(cards: Sequence[Scorecard]) -> str:

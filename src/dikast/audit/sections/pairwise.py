@@ -53,6 +53,7 @@ def accuracy_table(given: Paired, unscored: str, wanted: float = 0.03) -> Table:
     views = _views(given)
     rows: list[list[Cell]] = []
     main: dict[str, Estimate] = {}
+    bounds: dict[str, tuple[float, float]] = {}
     for rule in TIE_RULES:
         row: list[Cell] = [f"accuracy ({rule})"]
         row += [given.estimate(_share(each, given.gold, rule)) for each in views.values()]
@@ -60,7 +61,9 @@ def accuracy_table(given: Paired, unscored: str, wanted: float = 0.03) -> Table:
             row.append(given.estimate(_right_twice(given, rule)))
         main[rule] = _first(row)
         row.insert(1, main[rule].n)
-        rows.append([*row, *_bounds(given, rule), labels_for_width(main[rule].half_width, main[rule].n, wanted)])
+        if ends := _bounds(given, rule):
+            bounds[rule] = ends
+        rows.append([*row, *(ends or (None, None)), labels_for_width(main[rule].half_width, main[rule].n, wanted)])
     columns = ["statistic", "n", *views, *(["right in both"] if given.swapped is not None else [])]
     n, having = main["all"].n, int((given.gold != NONE).sum())
     on = counted(n, "pair") if n == having else f"{n:,} of {counted(having, 'pair')} with gold, those with a verdict"
@@ -79,7 +82,7 @@ def accuracy_table(given: Paired, unscored: str, wanted: float = 0.03) -> Table:
         _orders_told(given),
         ONE_ORDER if given.one_order else "",
         f"only {counted(n, 'pair')}: too few to conclude anything" if n < FEW else "",
-        result=Accuracy(main, given.one_order),
+        result=Accuracy(main, given.one_order, bounds),
         one_order=given.one_order,
     )
 
@@ -124,7 +127,7 @@ def _right_twice(given: Paired, rule: TieRule) -> Share:
     return Share(np.minimum(one.worth, two.worth), one.counts & two.counts)
 
 
-def _bounds(given: Paired, rule: TieRule) -> list[Cell]:
+def _bounds(given: Paired, rule: TieRule) -> tuple[float, float] | None:
     """If every missing verdict, in either order, had been the worst or the best choice, whatever --unscored says."""
     lost = np.flatnonzero(~given.scored)
     filled = [_share(each, given.gold, rule) for each in given.fillings()]
@@ -134,9 +137,10 @@ def _bounds(given: Paired, rule: TieRule) -> list[Cell]:
     ends = np.where(due, worth, np.inf).min(0), np.where(due, worth, -np.inf).max(0)
     total = int(known.sum()) + int(due.any(0).sum())
     if not due.any():
-        return [None, None]
+        return None
     hits = float(filled[0].worth[known].sum())
-    return [(hits + float(end[due.any(0)].sum())) / total for end in ends]
+    worst, best = ((hits + float(end[due.any(0)].sum())) / total for end in ends)
+    return worst, best
 
 
 _SLOTS_READ = (
@@ -301,21 +305,12 @@ def unlabelled_table(codes: Codes, names: Sequence[str], given: Paired, by: str)
     for code, name in enumerate(names):
         mine = codes == code
         failed = share(~given.scored[mine], given.level, given.clusters(mine))
-        rows.append(
-            [
-                name,
-                int(mine.sum()),
-                int((mine & known).sum()),
-                failed,
-                *(given.estimate(each, mine) for each in shares.values()),
-            ]
-        )
+        counts = [int(mine.sum()), int((mine & known).sum())]
+        rows.append([name, *counts, failed, *(given.estimate(each, mine) for each in shares.values())])
     title = f"By {by}: {counted(len(names), 'slice')}, without gold"
     columns, told = (by, *COUNTS, *shares), ONE_ORDER if given.one_order else ""
-    counts = counts_told("pairs", "verdict")
-    return table(
-        f"by {by}", title, columns, rows, told, counts, result=by_slice(by, columns, rows), one_order=given.one_order
-    )
+    found, pairs_told = by_slice(by, columns, rows), counts_told("pairs", "verdict")
+    return table(f"by {by}", title, columns, rows, told, pairs_told, result=found, one_order=given.one_order)
 
 
 def _counts_wrong(views: Mapping[str, Codes]) -> bool:

@@ -59,6 +59,16 @@ def read_items(path: str | Path, *, columns: Mapping[str, str] | None = None) ->
         yield found
 
 
+def read_repeated(path: str | Path) -> Iterator[Item]:
+    """As `read_items`, of a file in which several items may have one id."""
+    local = local_path(str(path))
+    arrange = _arranger(local, {}, Arrangement())
+    for found, *_ in _of_files(files_of(local), local, arrange):
+        if isinstance(found, DataError):
+            raise found
+        yield found
+
+
 def check_items(
     path: str | Path, *, columns: Mapping[str, str] | None = None, images: bool = True, most_errors: int = MOST_ERRORS
 ) -> ItemsReport:

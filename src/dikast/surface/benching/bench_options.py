@@ -40,7 +40,10 @@ class BenchRunOptions(BenchDataOptions, FormatOptions, RunnerOptions):
     without: tuple[str, ...] = like(RunOptions, "without")
     limit: int | None = option(None, least=1, help="A seeded sample of N rows of each bench, stratified by group.")
     responses: Path | None = option(
-        None, metavar="FILE", help="Responses to the prompts of a bench that has none: records of id and response."
+        None,
+        metavar="FILE",
+        help="Responses to the prompts of a bench that has none: records of id and response, with model, gold, rubric "
+        "and reference where there are any.",
     )
     policy: str | None = option(None, help="Sample these responses from this model.", complete="judges")
 
@@ -58,6 +61,9 @@ class BenchReportOptions:
         None, metavar="FILE", help="For a file of verdicts: YAML with flags of `dikast audit` that name its columns."
     )
     judge: str = option("", help="For a file of verdicts: the judge's name.")
+    gold: tuple[str, ...] = option(
+        (), metavar="COLUMN", help="For runs: gold from this column of the items' metadata; repeat for several raters."
+    )
     draws: int = like(AuditPlan, "draws")
     level: float = like(AuditPlan, "level")
     seed: int = like(AuditPlan, "seed")

@@ -9,11 +9,14 @@ import orjson
 
 from dikast.audit.plan import AuditPlan
 from dikast.audit.tables.column_file import read_columns
+from dikast.benches.brought import MODEL
 from dikast.benches.definition import load_bench
+from dikast.benches.leaving_out import with_differences
 from dikast.benches.scorecard import BENCH, Scorecard, measured, scorecard, to_markdown
 from dikast.core.checking import Mistakes, fit, keys_of
 from dikast.core.errors import UserError
 from dikast.core.records import write_file, write_records
+from dikast.core.runs.run import Run
 from dikast.core.text import hint, read_located
 from dikast.surface.benching.bench_options import BenchReportOptions
 from dikast.surface.benching.bench_runs import LENGTH
@@ -41,16 +44,23 @@ def cards_of(asked: BenchReportOptions) -> list[Scorecard]:
             raise UserError(f"{each}: holds no run of `dikast bench run`")
         for folder in folders:
             for judged in judge_folders(folder):
-                plan = AuditPlan(judged, length=_length(judged), draws=asked.draws, level=asked.level, seed=asked.seed)
+                plan = _with_columns(
+                    AuditPlan(judged, gold=asked.gold, draws=asked.draws, level=asked.level, seed=asked.seed)
+                )
                 found.append(scorecard(judged, plan, about=folder))
-    return found
+    return with_differences(found)
 
 
-def _length(folder: Path) -> str:
-    """The column of lengths, where the items of a run have it."""
-    from dikast.audit.tables.run_rows import kept_metadata
+def _with_columns(plan: AuditPlan) -> AuditPlan:
+    """The plan of a run with the columns of lengths and of models, where its items have them."""
+    from dikast.audit.tables.run_rows import has_gold, kept_metadata
 
-    return LENGTH if any(LENGTH in each.get("meta", {}) for each in kept_metadata(folder).values()) else ""
+    known = [each.get("meta", {}) for each in kept_metadata(plan.file).values()]
+    length = LENGTH if any(LENGTH in each for each in known) else ""
+    several = len({each[MODEL] for each in known if MODEL in each}) > 1
+    labelled = bool(plan.gold) or has_gold(plan.file)
+    system = MODEL if several and labelled and Run(plan.file).kind == "absolute" else ""
+    return replace(plan, length=length, system=system)
 
 
 def _of_file(file: Path, asked: BenchReportOptions) -> Scorecard:

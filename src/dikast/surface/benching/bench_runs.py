@@ -11,15 +11,15 @@ import orjson
 
 from dikast.benches.bench_rows import BenchRows, Pictures, read_rows
 from dikast.benches.brought import Brought, from_file, from_policy
-from dikast.benches.definition import Bench, load_bench
-from dikast.benches.scorecard import BENCH, read_about
+from dikast.benches.definition import Bench
+from dikast.benches.scorecard import BENCH, RATERS, read_about
 from dikast.benches.subset import stratified
 from dikast.core.checking import Mistakes
 from dikast.core.errors import UserError
 from dikast.core.item import Item
 from dikast.core.output_folder import one_writer
 from dikast.core.part import text_of
-from dikast.core.records import write_items
+from dikast.core.records import write_items, write_records
 from dikast.core.runs.run_files import write_whole
 from dikast.core.text import Located, counted
 from dikast.engines.base import Sampling
@@ -55,7 +55,10 @@ LENGTH = "length"  # in the items' metadata: characters of the response; for a p
 
 @dataclass(frozen=True, slots=True)
 class BenchRun:
-    """One bench prepared for a run: its items, what `bench.json` will say, the options and the format of the run."""
+    """One bench prepared for a run: its items, what `bench.json` will say, the options and the format of the run.
+
+    `raters` is what each of several raters said, by item.
+    """
 
     bench: Bench
     folder: Path
@@ -63,9 +66,11 @@ class BenchRun:
     about: dict[str, Any]
     told: Told
     format: str | Format | None
+    raters: dict[str, dict[str, Any]]
 
 
 def prepare(
+    bench: Bench,
     name: str,
     asked: BenchRunOptions,
     draws: DrawOptions,
@@ -73,8 +78,11 @@ def prepare(
     spend: SpendOptions,
     media: MediaOptions,
 ) -> BenchRun:
-    """Read and sample the rows. UserError for everything that cannot be used, before a judge is asked."""
-    bench, native = load_bench(name), asked.prompt == "native"
+    """Read and sample the rows of a bench, which was given as `name`.
+
+    UserError for everything that cannot be used, before a judge is asked.
+    """
+    native = asked.prompt == "native"
     if native and asked.format is not None:
         raise UserError("--prompt native asks as the rows are rendered: leave out --format")
     draws, folder = _draws(bench, asked, draws), asked.out / bench.name
@@ -94,9 +102,8 @@ def prepare(
         runner=asked.runner, workers=asked.workers,
     )  # fmt: skip
     judged = Told(ask=ask, draws=draws, replies=replies, media=media, spend=spend, pairs=pairs)
-    return BenchRun(
-        bench, folder, [_measured(each) for each in brought.items], about, judged, _format(bench, asked, rows)
-    )
+    kept = [_measured(each) for each in brought.items]
+    return BenchRun(bench, folder, kept, about, judged, _format(bench, asked, rows), rows.raters)
 
 
 def _draws(bench: Bench, asked: BenchRunOptions, draws: DrawOptions) -> DrawOptions:
@@ -222,5 +229,7 @@ def _items_of(run: BenchRun) -> Iterator[Source]:
         folder = Path(scratch) if run.told.spend.dry_run else run.folder
         with one_writer(folder, "writing the items"):
             write_items(folder / ITEMS, run.items)
+            if said := [{"item": item.id, **run.raters[item.id]} for item in run.items if item.id in run.raters]:
+                write_records(folder / RATERS, said)
             write_whole(folder / BENCH, orjson.dumps(run.about, option=orjson.OPT_INDENT_2) + b"\n")
         yield Source(str(folder / ITEMS), without=run.told.ask.without)

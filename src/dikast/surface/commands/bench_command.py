@@ -1,5 +1,6 @@
 """The verbs `bench list`, `bench show`, `bench run`, `bench report` and `bench new`."""
 
+import dataclasses
 import shlex
 from functools import partial
 from pathlib import Path
@@ -28,7 +29,7 @@ def list_(
     shown: JsonOptions,
 ) -> None:
     """List the benches and how far each was verified."""
-    from dikast.benches.definition import STATES, load_bench, names
+    from dikast.benches.definition import NOT_LISTED, STATES, load_bench, names
 
     if state and state not in STATES:
         raise UserError(f"--state {state!r}: choose {', '.join(map(repr, STATES))}")
@@ -42,6 +43,8 @@ def list_(
     for name, told in STATES.items():
         if n := sum(bench.state == name for bench in found):
             echo(f"{n} {name}: {told}", err=True)
+    for told in () if state else NOT_LISTED.values():
+        echo(f"not listed: {told}", err=True)
 
 
 def _row(bench: "Bench") -> dict[str, object]:
@@ -63,10 +66,11 @@ def show(
 ) -> None:
     """Describe one bench: source, licence, protocol, official figure, and what is not verified."""
     from dikast.benches.bench_rows import Pictures, read_rows
-    from dikast.benches.definition import KINDS, METRICS, STATES, load_bench
+    from dikast.benches.definition import KINDS, METRICS, load_bench
 
     bench = load_bench(name)
     told = _row(bench) | {"proof": bench.proof, "from_memory": list(bench.from_memory), "citation": bench.citation}
+    told |= {"standing": bench.standing, "protocol": dataclasses.asdict(bench.protocol), "rubric": bench.rubric}
     if read or rows.data is not None:
         pictures: Pictures = "skip" if rows.skip_missing else "count"
         found = read_rows(bench, rows.data, unverified=rows.unverified_rows, pictures=pictures)
@@ -77,12 +81,20 @@ def show(
     echo(f"{bench.title} ({bench.name})", bold=True)
     echo(bench.about)
     metrics = "; ".join(f"{metric} ({METRICS[metric]})" for metric in bench.official.metric)
+    rubric = (
+        f"rubrics of each row, from {bench.rubrics.file}" if bench.rubrics is not None else f"rubric {bench.rubric}"
+    )
+    own = bench.protocol
+    orders = f"{own.orders} order{'s' * (own.orders == 'both')}; " if bench.kind == "pairs" else ""
+    drawn = f" at temperature {own.temperature:g}, top-p {own.top_p:g}" if own.samples > 1 else ""
+    protocol = f"the authors': {orders}{counted(own.samples, 'sample')}{drawn}; a missing verdict: {own.missing}"
     lines = {
-        "state": f"{bench.state}: {STATES[bench.state]}" + (f" ({bench.proof})" if bench.proof else ""),
+        "state": f"{bench.state}: {bench.standing}" + (f" ({bench.proof})" if bench.proof else ""),
         "not checked": ", ".join(bench.from_memory),
         "source": bench.source.name,
         "licence": bench.licence + (f"; forbids {bench.forbids}" if bench.forbids else ""),
-        "asked": f"{bench.kind}: {KINDS[bench.kind]}; rubric {bench.rubric}",
+        "asked": f"{bench.kind}: {KINDS[bench.kind]}; {rubric}",
+        "protocol": protocol,
         "media": bench.media,
         "groups": ", ".join(bench.groups),
         "official": metrics,
@@ -116,11 +128,16 @@ def run(
 
     Example: dikast bench run llmbar judgebench --judge hf:ORG/MODEL --out runs/benches
     """
+    from dikast.benches.definition import load_bench
     from dikast.surface.benching.bench_runs import open_judges, prepare, run_bench
     from dikast.surface.judge_runs import stop_if_given_up
     from dikast.surface.show import show_plans, show_summary
 
-    made = [prepare(name, asked, draws, replies, spend, media) for name in asked.benches]
+    benches = [load_bench(name) for name in asked.benches]  # all of them before anything is fetched
+    made = [
+        prepare(bench, name, asked, draws, replies, spend, media)
+        for bench, name in zip(benches, asked.benches, strict=True)
+    ]
     judges = [open_judges(each) for each in made]
     if not shown.quiet:
         for each in made:

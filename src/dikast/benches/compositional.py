@@ -1,0 +1,48 @@
+"""The figure of MM-JudgeBias: how scores move between an item and the same with its evidence changed."""
+
+import math
+from collections.abc import Collection, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dikast.audit.tables.load import Data
+from dikast.core.errors import UserError
+from dikast.core.scale import Scale
+
+Floats = NDArray[np.float64]
+Masks = NDArray[np.bool_]
+_BIASED = "/biased"  # the end of the names of items whose evidence was changed; the others end in /unbiased
+
+
+def bias_worth(
+    data: Data, group: Sequence[str] | None, conformity: Collection[str]
+) -> tuple[Floats, Masks, list[str] | None]:
+    """The deviation or the conformity of each pair of items, which pairs count, and the group of each.
+
+    With scores y of the unbiased item, b of the biased one, on a scale from l to h (naver-ai/MM-JudgeBias,
+    `mm_judgebias/metrics.py` at 4c5bb2c, where l = 1 and h = 10): in the groups of `conformity`
+    1 - |y - b| / max(y - l, h - y); in the others max(0, y - b) / (y - l), of pairs with y > l. Both are shares, and 1
+    is best. As upstream, a pair without both scores is left out. UserError for rows of several scales.
+    """
+    scale = data.plan.scale
+    if scale is None or "item" not in data.words:
+        raise UserError(f"{data.plan.file}: the bias of scores is that of a run whose rubrics share one scale")
+    items, scores = data.words["item"], data.numbers["score"]
+    found: dict[str, list[float]] = {}
+    groups: dict[str, str] = {}
+    for row, code in enumerate(items.codes):
+        name, biased, _ = items.names[code].partition(_BIASED)
+        name = name.removesuffix("/unbiased")
+        found.setdefault(name, [math.nan, math.nan])[bool(biased)] = float(scores[row])
+        groups[name] = group[row] if group is not None else ""
+    worth = np.array([_one(one, two, scale, conforms=groups[name] in conformity) for name, (one, two) in found.items()])
+    return worth, ~np.isnan(worth), list(groups.values()) if group is not None else None
+
+
+def _one(unbiased: float, biased: float, scale: Scale, *, conforms: bool) -> float:
+    if math.isnan(unbiased) or math.isnan(biased):
+        return math.nan
+    if conforms:
+        return 1 - abs(unbiased - biased) / max(unbiased - scale.low, scale.high - unbiased)
+    return max(0.0, unbiased - biased) / (unbiased - scale.low) if unbiased > scale.low else math.nan
