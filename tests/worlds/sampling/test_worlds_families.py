@@ -26,7 +26,7 @@ def test_one_response_stands_under_four_rubrics(domain: str, split: str) -> None
 
 
 def test_most_wrong_claims_are_not_weighed_and_the_rubric_decides() -> None:
-    samples = drawn("scenes", 800) + drawn("text", 200)
+    samples = drawn("scenes", 400) + drawn("text", 200)
     wrong = [
         any(term.covers(claim) for term in sample.spec.terms)
         for sample in samples
@@ -40,8 +40,9 @@ def test_most_wrong_claims_are_not_weighed_and_the_rubric_decides() -> None:
     for ignoring in (share, severity):
         assert np.corrcoef(good, ignoring)[0, 1] > -0.65
     weighed, other = _both(samples)
-    # Rubrics of a response share claims, so even scores under each make wrong claims go together a little.
-    assert abs(np.corrcoef(weighed, other)[0, 1]) < 0.35
+    # Four items share a response, so a correlation of independent shares has a standard error of up to 1 / sqrt(150).
+    assert abs(np.corrcoef(weighed, other)[0, 1]) < 0.15
+    assert abs(np.corrcoef(good, other)[0, 1]) < 0.15
 
 
 def _both(samples: list[Sample]) -> list[list[float]]:
@@ -50,7 +51,7 @@ def _both(samples: list[Sample]) -> list[list[float]]:
     for sample in samples:
         parts: tuple[list[bool], list[bool]] = [], []
         for claim, found in zip(sample.responses[0].claims, sample.graded[0].findings, strict=True):
-            parts[any(term.covers(claim) for term in sample.spec.terms)].append(found.metric > 0)
+            parts[not any(term.covers(claim) for term in sample.spec.terms)].append(found.metric > 0)
         rows.append([float(np.mean(part)) for part in parts])
     return [list(each) for each in zip(*rows, strict=True)]
 

@@ -1,8 +1,13 @@
 """Several rubrics for one response: the facts are drawn so that each rubric's score is uniform over its scale.
 
-Draws in which every claim is right or wrong with equal chances, whatever rubrics weigh, are weighted until the levels
-under every rubric are equally frequent (iterative proportional fitting, Deming and Stephan 1940), and one is taken. A
-text without such weights is discarded before a draw is taken, so that neither its words nor a rubric predict a score.
+Draws in which every claim is right or wrong with equal chances, whatever rubrics weigh, are weighted until under every
+rubric the levels are equally frequent and do not correlate with the share of wrong claims among those that it does not
+weigh; then one is taken. Of all such weights those are used that differ least from equal ones (minimum relative
+entropy; Csiszar 1975, "I-divergence geometry of probability distributions and minimization problems"). A text without
+such weights is discarded before a draw is taken, so that neither its words nor a rubric predict a score.
+
+The second condition is needed because rubrics of a response share claims: scores that are even under two rubrics spread
+their shared claims, and with them the other claims of either.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,11 +23,12 @@ from dikast.worlds.sampling.rng import Stream, noise_of
 from dikast.worlds.scoring.aspects import ASPECTS, points
 from dikast.worlds.scoring.penalty import ONE_WAY, SCALES, Spec
 
-Ints = NDArray[np.int64]
+Ints, Floats = NDArray[np.int64], NDArray[np.float64]
 DRAWS = 512
 _FITS, _CUTTINGS = 4, 12  # attempts at scales and thresholds
 _LEAST = 0.2  # draws in a level before weighting, of an even share: fewer would also distort what is not weighed
-_ROUNDS, _OFF = 40, 0.01  # of the fit: iterations, and the largest relative error of a level
+_STEPS, _OFF = 16, 1e-9  # of the fit: Newton's steps, and the largest error of a share
+_LONGEST, _RIDGE = 2.0, 1e-9  # of a step: its longest coordinate, and what is added to the curvature
 _EFFECTIVE = 20  # effective number of draws under the weights
 Scaled = Callable[[Stream, Spec, Sequence[int]], Spec | None]
 
@@ -32,7 +38,7 @@ class Family:
     """Rubrics with their scales, and a draw that may be taken: the slots' states and the counts of the response."""
 
     specs: tuple[Spec, ...]
-    states: list[list[State]]  # draws with the same levels, in random order
+    states: list[list[State]]  # draws with the same levels, in the order in which they may be taken
     counts: list[dict[str, int]]
     levels: tuple[int, ...]
 
@@ -44,6 +50,7 @@ def draw_family(text: Drafted, domain: Domain, scaled: Scaled) -> Family | None:
     caps = _caps(text, domain)
     counts = {name: np.array([rng.below(cap + 1) for _ in range(DRAWS)]) for name, cap in caps.items()}
     penalties = [_penalties(spec, slots, at, counts, domain) for spec in text.rubrics]
+    others = [_unweighed(spec, slots, at, domain) for spec in text.rubrics]
     for _ in range(_FITS):
         cut = [_cut(rng, spec, found, scaled) for spec, found in zip(text.rubrics, penalties, strict=True)]
         specs = [spec for spec in cut if spec is not None]
@@ -51,14 +58,14 @@ def draw_family(text: Drafted, domain: Domain, scaled: Scaled) -> Family | None:
             return None
         specs = [replace(spec, lower_is_better=_lower(spec, specs)) for spec in specs]
         levels = [np.searchsorted(s.cuts, found, side="left") for s, found in zip(specs, penalties, strict=True)]
-        weights = _even(levels, [len(spec.cuts) + 1 for spec in specs])
+        weights = _even(levels, others, [len(spec.cuts) + 1 for spec in specs])
         if weights is not None:
             break
     else:
         return None
     table = np.stack(levels, axis=1)
     taken = table[_pick(rng, weights)]
-    alike = rng.shuffled([int(i) for i in np.flatnonzero((table == taken).all(axis=1))])
+    alike = _drawn_in_turn(rng, np.where((table == taken).all(axis=1), weights, 0.0))
     return Family(
         tuple(specs),
         [[slot.universe[at[i, j]] for j, slot in enumerate(slots)] for i in alike],
@@ -125,19 +132,58 @@ def _lower(spec: Spec, specs: Sequence[Spec]) -> bool:
     return specs[0].lower_is_better and spec.scale not in ONE_WAY
 
 
-def _even(levels: Sequence[Ints], sizes: Sequence[int]) -> NDArray[np.float64] | None:
-    """Weights of the draws under which every rubric's levels are equally frequent."""
-    weights = np.full(len(levels[0]), 1.0 / len(levels[0]))
-    for _ in range(_ROUNDS):
-        for each, size in zip(levels, sizes, strict=True):
-            weights /= size * np.bincount(each, weights, minlength=size)[each]
-        off = [abs(np.bincount(e, weights, minlength=n) * n - 1).max() for e, n in zip(levels, sizes, strict=True)]
-        if max(off) < _OFF:
+def _unweighed(spec: Spec, slots: Sequence[Slot], at: Ints, domain: Domain) -> Floats:
+    """In each draw the share of wrong claims among those that the rubric does not weigh."""
+    wrong = []
+    for j, slot in enumerate(slots):
+        claim = domain.claim(slot, slot.stated[0])
+        if not any(term.covers(claim) for term in spec.terms):
+            off = np.array([domain.distance(slot, slot.stated[0], state) > 0 for state in slot.universe], dtype=float)
+            wrong.append(off[at[:, j]])
+    return np.mean(wrong, axis=0) if wrong else np.zeros(len(at))
+
+
+def _even(levels: Sequence[Ints], others: Sequence[Floats], sizes: Sequence[int]) -> Floats | None:
+    """Weights of the draws under which every rubric's levels are equally frequent and uncorrelated with `others`.
+
+    None if there are none, or if too few draws carry them. By Newton's method on the dual problem.
+    """
+    columns, wanted = [], []
+    for level, other, size in zip(levels, others, sizes, strict=True):
+        columns += [(level == k).astype(float) for k in range(size - 1)]
+        columns.append((other - other.mean()) * (level - (size - 1) / 2))
+        wanted += [1 / size] * (size - 1) + [0.0]
+    features, target = np.stack(columns, axis=1), np.array(wanted)
+    dual = np.zeros(len(target))
+    for _ in range(_STEPS):
+        weights = _tilted(features @ dual)
+        off = target - weights @ features
+        if np.abs(off).max() < _OFF:
             return weights if 1 / float((weights**2).sum()) >= _EFFECTIVE else None
+        centred = features - weights @ features
+        curvature = (centred * weights[:, None]).T @ centred
+        curvature[np.diag_indices_from(curvature)] += _RIDGE
+        step = np.linalg.solve(curvature, off)
+        dual += step / max(1.0, np.abs(step).max() / _LONGEST)
     return None
 
 
-def _pick(rng: Stream, weights: NDArray[np.float64]) -> int:
-    parts = np.maximum(np.round(weights * 10**6), 0).astype(np.int64)
+def _tilted(logits: Floats) -> Floats:
+    """Weights in proportion to exp(logits), with sum 1."""
+    found = np.exp(logits - logits.max())
+    return np.asarray(found / found.sum())
+
+
+def _pick(rng: Stream, weights: Floats) -> int:
+    parts = np.maximum(np.round(weights / weights.sum() * 10**6), 0).astype(np.int64)
     at = rng.below(int(parts.sum()))
     return int(np.searchsorted(np.cumsum(parts), at, side="right"))
+
+
+def _drawn_in_turn(rng: Stream, weights: Floats) -> list[int]:
+    """The draws with a weight above 0, drawn without replacement."""
+    left, found = weights.copy(), []
+    while left.sum() > 0:
+        found.append(_pick(rng, left))
+        left[found[-1]] = 0.0
+    return found

@@ -1,7 +1,7 @@
 """Drafting from version 4 on: claims about anything, and several rubrics of terms, each of which weighs a few."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 from dikast.worlds.domains.protocol import Claim, Draft, Rules, Slot
 from dikast.worlds.sampling.rng import Stream
@@ -32,18 +32,19 @@ def draw_specs(
     the response contradicts, since it would cost twice.
     """
     said = _Said(
-        tuple(tuple(domain.claim(slot, stated) for stated in slot.stated) for slot in slots),
-        tuple(domain.claim(slot, state) for slot in opposed for state in (*slot.stated, *slot.universe)),
+        [tuple(domain.claim(slot, stated) for stated in slot.stated) for slot in slots],
+        [domain.claim(slot, state) for slot in opposed for state in (*slot.stated, *slot.universe)],
     )
     open_ = [i for i, slot in enumerate(slots) if slot not in opposed]
     found: list[Spec] = []
     weighed: list[frozenset[int]] = []
     for _ in range(_TRIES * n):
-        spec = _spec(draft, slots, open_, said, form, domain, alone)
-        if spec is None:
+        terms = _terms(draft, slots, open_, said, domain.name, alone)
+        covered = said.under(terms)
+        if not terms or not all(2 * len(covered & other) <= len(covered | other) for other in weighed):
             continue
-        covered = frozenset(said.under(spec.terms))
-        if all(2 * len(covered & other) <= len(covered | other) for other in weighed):
+        spec = _spec(draft, terms, form, domain)
+        if spec is not None:
             found.append(spec)
             weighed.append(covered)
             if len(found) == n:
@@ -51,21 +52,32 @@ def draw_specs(
     return []
 
 
-class _Said(NamedTuple):
+class _Said:
     """What the responses claim, one tuple a slot, and what a contradicting sentence can claim."""
 
-    claims: tuple[tuple[Claim, ...], ...]
-    contradicting: tuple[Claim, ...]
+    def __init__(self, claims: Sequence[tuple[Claim, ...]], contradicting: Sequence[Claim]) -> None:
+        self.claims, self._contradicting = claims, contradicting
+        self._under: dict[tuple[str, str], frozenset[int]] = {}
 
-    def under(self, terms: Sequence[Term]) -> Iterator[int]:
+    def under(self, terms: Sequence[Term]) -> frozenset[int]:
         """The slots about which a response says something that a term covers."""
-        return (i for i, said in enumerate(self.claims) if any(term.covers(c) for term in terms for c in said))
+        return frozenset().union(*map(self._of, terms))
+
+    def contradicts(self, term: Term) -> bool:
+        """Whether a contradicting sentence can say something that the term covers."""
+        return any(term.covers(claim) for claim in self._contradicting)
+
+    def _of(self, term: Term) -> frozenset[int]:
+        heading = term.kind, term.word
+        if heading not in self._under:
+            self._under[heading] = frozenset(i for i, said in enumerate(self.claims) if any(map(term.covers, said)))
+        return self._under[heading]
 
 
-def _spec(
-    draft: Draft, slots: Sequence[Slot], open_: Sequence[int], said: _Said, form: Sequence[str], domain: Any,
-    alone: bool,
-) -> Spec | None:  # fmt: skip
+def _terms(
+    draft: Draft, slots: Sequence[Slot], open_: Sequence[int], said: _Said, domain: str, alone: bool
+) -> list[Term]:
+    """The terms of one rubric, without weights and names; [] if they do not fit."""
     rng, rules, claims = draft.rng, draft.rules, said.claims
     wished = [i for i in open_ if slots[i].aspect in (*rules.only_aspects, *rules.about, *rules.must)]
     if rules.terms == "unseen":
@@ -73,13 +85,17 @@ def _spec(
     terms: list[Term] = []
     for k in range((1, 1, 2, 2, 2, 3)[rng.below(6)]):
         at = rng.pick(wished if k == 0 and wished else open_)
-        term = draw_term(rng, rng.pick(claims[at]), domain.name, once=alone)
+        term = draw_term(rng, rng.pick(claims[at]), domain, once=alone)
         if all(term[:2] != other[:2] for other in terms):
             terms.append(term)
     if rng.chance(_STRAY) and (stray := _stray(rng, terms)) is not None:
         terms.append(stray)
-    if not _fits(terms, rules, said):
-        return None
+    return terms if _fits(terms, rules, said) else []
+
+
+def _spec(draft: Draft, terms: Sequence[Term], form: Sequence[str], domain: Any) -> Spec | None:
+    """The rubric of these terms, and of what it weighs in the response as a whole; None if two have one name."""
+    rng, rules = draft.rng, draft.rules
     weighed = [name for name in form if rng.chance(60)]
     counted = [name for name, kinds in domain.kinds.items() if not kinds]
     if counted and rng.chance(_COUNTED):
@@ -109,13 +125,15 @@ def _stray(rng: Stream, terms: Sequence[Term]) -> Term | None:
 
 def _fits(terms: Sequence[Term], rules: Rules, said: _Said) -> bool:
     """Whether the split may have these terms, and they weigh some of the claims: two to four ninths of them."""
-    if not fits_split(terms, rules.terms) or any(t.covers(claim) for t in terms for claim in said.contradicting):
-        return False
-    wished = {*rules.only_aspects, *rules.about} if rules.terms != "unseen" else set()
-    if wished and not all(term.kind in wished for term in terms):
-        return False
-    if rules.must and not any(term.kind in rules.must for term in terms) and not set(rules.must) & {"consistency"}:
-        return False
-    covered, slots = sum(1 for _ in said.under(terms)), len(said.claims)
+    slots = len(said.claims)
     most = max(1, 4 * slots // 9)
-    return min(2, most) <= covered <= most
+    if not min(2, most) <= len(said.under(terms)) <= most:
+        return False
+    if not fits_split(terms, rules.terms) or any(map(said.contradicts, terms)):
+        return False
+    kinds = {term.kind for term in terms}
+    if rules.terms != "unseen" and rules.only_aspects and not kinds <= set(rules.only_aspects):
+        return False
+    if rules.about and not kinds & set(rules.about):
+        return False
+    return not rules.must or bool(kinds & set(rules.must)) or "consistency" in rules.must
