@@ -28,8 +28,6 @@ from dikast.core.verdict import Status, Verdict
 from dikast.judging.judge import Judge
 from dikast.worlds.make import make
 from dikast.worlds.sample import Sample
-from dikast.worlds.scoring.term_names import pattern_of
-from dikast.worlds.scoring.terms import Term, held_composition, held_pair, unseen
 from dikast.worlds.settings import Settings
 from dikast.worlds.write import write_samples
 
@@ -53,34 +51,14 @@ class Graded(NamedTuple):
         return float("nan") if found is None else self.sample.spec.the_scale.goodness(found)
 
 
-def composed(term: Term) -> str:
-    """The composition by name, for intervals over compositions: `colour of star`."""
-    return f"{term.kind or 'any'} of {term.word}" if term.word else term.kind
-
-
-def held_out(sample: Sample, split: str) -> str:
-    """By what an interval over rubrics is clustered: a phrase, a composition or pair of terms, an unseen atom."""
-    terms = sample.spec.terms
-    if split == "wordings":
-        return pattern_of(terms[0], sample.spec.domain)
-    if split == "combinations":
-        for term in terms:
-            if held_composition(term.kind, term.word):
-                return composed(term)
-        for one, other in combinations(terms, 2):
-            if held_pair(one, other):
-                return " with ".join(sorted((composed(one), composed(other))))
-    fresh: Sequence[Term] = [term for term in terms if unseen(term)] if split == "aspects" else ()
-    return composed((fresh or terms)[0])
-
-
 def graded(judge: Judge, domain: str, split: str, seed: int, n: int) -> list[Graded]:
     """Every item of a split with its verdict."""
     samples = list(make(Settings(domain, split, seed, version=4), n))
+    by = "phrase" if split == "wordings" else "composition"  # for intervals over rubrics
     with tempfile.TemporaryDirectory() as folder:
         (file,) = write_samples(samples, folder, {"bench": 1}).files
         found = {verdict.question.item: verdict for verdict in judge.grade_many(read_items(str(file)))}
-    return [Graded(each, found[each.id], held_out(each, split)) for each in samples]
+    return [Graded(each, found[each.id], each.meta()[by]) for each in samples]
 
 
 def charges(rows: Sequence[Graded]) -> Iterator[tuple[str, bool, bool, int]]:

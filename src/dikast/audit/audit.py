@@ -292,7 +292,8 @@ def _alt_test(data: Data, given: Scored) -> Iterator[Table]:
 
 
 def _within(data: Data, given: Scored) -> Table | None:
-    found = within_table(data.words["within"], given, data.plan.resampling, data.plan.within or RESPONSE)
+    over = {role.removeprefix("over "): words for role, words in data.words.items() if role.startswith("over ")}
+    found = within_table(data.words["within"], given, data.plan.resampling, data.plan.within or RESPONSE, over)
     if found is None:
         data.notes.append("no group of --within has two rows with a score and gold")
     return found

@@ -223,6 +223,11 @@ class AuditOptions:
         metavar=_COLUMN,
         help="Column of groups to measure agreement within, such as one response under several rubrics.",
     )
+    over: tuple[str, ...] = option(
+        (),
+        metavar=_COLUMN,
+        help="With --within: also an interval over other values of this column, such as the phrases of rubrics.",
+    )
     system: str = option("", metavar=_COLUMN, panel=_BESIDE, help="Column of the judged system, to rank systems.")
     where: tuple[str, ...] = option((), metavar="COLUMN=VALUE", help="Keep only these rows.")
     status: str = option("", metavar=_COLUMN, help="Column with 'ok' or the reason for a missing verdict.")

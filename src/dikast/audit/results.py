@@ -291,8 +291,8 @@ class Leaderboard:
 @dataclass(frozen=True, slots=True)
 class Within:
     """Agreement within groups: `pearson` over all rows, with the maximum for a judge that gives each group one score;
-    `centred`: the same after subtracting each group's means; `contrasts`, the share of right orders among `pairs` of a
-    group whose gold differs.
+    `centred`: the same after subtracting each group's means, `over` with intervals over other values of a column, such
+    as the phrases of rubrics; `contrasts`, the share of right orders among `pairs` of a group whose gold differs.
     """
 
     pearson: Estimate
@@ -301,6 +301,7 @@ class Within:
     contrasts: Estimate
     pairs: int
     groups: int
+    over: Mapping[str, Estimate] = field(default_factory=dict)
 
 
 Result = (

@@ -8,10 +8,13 @@ from dikast.core.item import Item
 from dikast.core.part import Content, Image, Text, Turn, Video
 from dikast.core.rubric import Rubric
 from dikast.worlds.domains.protocol import DRAWN, ClaimFinding, Domain, Picture
+from dikast.worlds.sampling.held_out import rules_of
 from dikast.worlds.sampling.response import Response
 from dikast.worlds.scoring.aspects import ASPECTS
 from dikast.worlds.scoring.penalty import Spec, costs, extra_cost, label_of, level_of
 from dikast.worlds.scoring.rubric_grammar import rubric_of
+from dikast.worlds.scoring.term_names import pattern_of
+from dikast.worlds.scoring.terms import composition_of
 from dikast.worlds.settings import Settings
 
 
@@ -194,8 +197,19 @@ class Sample:
             "layouts": [response.layout for response in self.responses],
             "edits": [list(response.edits) for response in self.responses],
             "language": self.responses[0].language,
+            **self._named(),
             **dict(self.notes),
         }
+
+    def _named(self) -> dict[str, str]:
+        """From version 4 on, what intervals over rubrics are clustered by: the phrase that names the first term, and
+        what the rubric combines.
+        """
+        terms = self.spec.terms
+        if not terms:
+            return {}
+        which = rules_of(self.settings.split).terms
+        return {"phrase": pattern_of(terms[0], self.spec.domain), "composition": composition_of(terms, which)}
 
     def but(self, *, name: str, **changes: Any) -> "Sample":
         """A counterfactual: this sample with some fields changed, under its own name."""

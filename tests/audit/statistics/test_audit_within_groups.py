@@ -1,4 +1,6 @@
+import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +11,7 @@ from dikast.audit.plan import AuditPlan
 from dikast.audit.results import Within
 from dikast.audit.statistics.intervals import Resampling
 from dikast.audit.statistics.within_groups import agreement_within, less_group_means, most_without, right_orders
+from dikast.core.errors import UserError
 from dikast.judging.judge import Judge
 from dikast.judging.judge_file import grade_file
 from dikast.judging.run_plan import Source
@@ -62,6 +65,8 @@ def proved(world: Path, spec: str, out: Path) -> Within:
     found = audit_file(AuditPlan(out, draws=200)).result(Within)
     assert found is not None
     assert found.groups == 60
+    assert set(found.over) == {"meta.phrase", "meta.composition"}
+    assert all(each.value == found.centred.value and each.n == 240 for each in found.over.values())
     return found
 
 
@@ -77,3 +82,18 @@ def test_a_perfect_judge_has_all_of_it(world: Path, tmp_path: Path) -> None:
     found = proved(world, "mock:oracle,r=1", tmp_path / "oracle")
     assert (found.pearson.value, found.centred.value, found.contrasts.value) == pytest.approx((1, 1, 1))
     assert found.most_without < 0.9
+
+
+def test_intervals_over_columns_of_ones_own(tmp_path: Path) -> None:
+    rows = [{"answer": i // 4, "words": i % 8, "score": i % 5, "gold": (i + i % 3) % 5} for i in range(80)]
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    plan = AuditPlan(file, score="score", gold=("gold",), within="answer", over=("words",), draws=200)
+    audit = audit_file(plan)
+    found = audit.result(Within)
+    assert found is not None
+    assert (found.over["words"].value, found.over["words"].n) == (found.centred.value, 80)
+    assert found.over["words"].low != found.centred.low
+    assert "the same, interval over 8 of words" in [row[0] for row in audit["within"].rows]
+    with pytest.raises(UserError, match="--over needs --within"):
+        audit_file(replace(plan, within=""))

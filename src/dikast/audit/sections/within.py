@@ -1,5 +1,7 @@
 """Agreement within groups of rows, such as one response under several rubrics."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from dikast.audit.rendering import Cell, Table, table
@@ -12,8 +14,14 @@ from dikast.audit.tables.scored import Scored
 from dikast.core.text import counted
 
 
-def within_table(words: Words, given: Scored, how: Resampling, by: str) -> Table | None:
-    """Score and gold within the groups of a column; None where no group has two rows with score and gold."""
+def within_table(
+    words: Words, given: Scored, how: Resampling, by: str, over: Mapping[str, Words] | None = None
+) -> Table | None:
+    """Score and gold within the groups of a column; None where no group has two rows with score and gold.
+
+    over: further columns by name; the centred correlation also gets an interval over other values of each. A row
+    without a value stands for itself.
+    """
     chosen = given.paired & (words.codes >= 0)
     sizes = np.bincount(words.codes[chosen], minlength=len(words.names) + 1)
     chosen &= sizes[words.codes] > 1
@@ -22,11 +30,17 @@ def within_table(words: Words, given: Scored, how: Resampling, by: str) -> Table
     score, gold, group = given.score[chosen], given.gold[chosen], clusters_of(words.codes[chosen])
     whole = measure(score, gold, ["pearson"], how, group)["pearson"]
     centred = agreement_within(score, gold, group, how)
+    clusters = {name: clusters_of(each.codes[chosen]) for name, each in (over or {}).items()}
+    others = {name: agreement_within(score, gold, group, how, codes) for name, codes in clusters.items()}
     contrasts, many = right_orders(score, gold, group)
-    found = Within(whole, most_without(gold, group), centred, contrasts, many, int(group.max()) + 1)
+    found = Within(whole, most_without(gold, group), centred, contrasts, many, int(group.max()) + 1, others)
     rows: list[list[Cell]] = [
         ["pearson", whole, found.most_without],
         ["pearson, centred by group", centred, 0.0],
+        *(
+            [f"the same, interval over {clusters[name].max() + 1:,} of {name}", each, 0.0]
+            for name, each in others.items()
+        ),
         ["contrasts in the right order", contrasts, 0.5],
     ]
     return table(

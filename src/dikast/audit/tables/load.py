@@ -15,16 +15,14 @@ from dikast.audit.tables.columns import Frame, Wanted, Words, duplicates, from_j
 from dikast.audit.tables.derived_roles import Inputs, check_definitions, derive, undefined_told
 from dikast.audit.tables.long_form import LongRows
 from dikast.audit.tables.record_rows import Rows, Watch
-from dikast.audit.tables.refs import Long, Ref, Refs, played, rated, refuse_all_of_nothing, take_derived
+from dikast.audit.tables.refs import Long, Ref, Refs, played, rated, refuse_all_of_nothing, take_derived, within_columns
 from dikast.audit.tables.row_scales import RowScales
 from dikast.audit.tables.run_rows import (
     JOINT,
-    RESPONSE,
     RunRows,
     check_same_scale,
     gold_by_item,
     has_gold,
-    of_shared_responses,
     open_rows,
 )
 from dikast.core.errors import UserError
@@ -118,9 +116,7 @@ def _refs(plan: AuditPlan, run: bool) -> Refs:
     for role in ("cluster", "system", "status", "first", "second"):
         if (name := getattr(plan, role)) and not name.startswith("=") and (role, name) != ("cluster", NO_CLUSTER):
             refs.words[role] = Ref.of(name)
-    unasked = run and bool(plan.gold) and not (plan.pairwise or plan.ranked) and of_shared_responses(plan.file)
-    if within := plan.within or (RESPONSE if unasked else ""):
-        refs.words["within"] = Ref.of(within)
+    refs.words |= {role: Ref.of(name) for role, name in within_columns(plan, run).items()}
     refs.words |= {f"by {i}": Ref.of(name) for i, name in enumerate(plan.by)}
     refs.words |= {f"where {i}": Ref.of(name.partition("=")[0]) for i, name in enumerate(plan.where)}
     refs.numbers |= {f"logprob {i}": Ref.of(name) for i, name in enumerate(plan.logprobs)}

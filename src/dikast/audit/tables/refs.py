@@ -7,7 +7,7 @@ from typing import NamedTuple
 from dikast.audit.plan import AuditPlan
 from dikast.audit.tables.derived import in_order
 from dikast.audit.tables.long_form import ALL, LongRows
-from dikast.audit.tables.run_rows import players_of
+from dikast.audit.tables.run_rows import of_shared_responses, players_of
 from dikast.core.errors import UserError
 
 PLAYED = ("played system", "played prompt")  # whose response a row is of, and what was asked, for a leaderboard
@@ -92,3 +92,12 @@ def played(plan: AuditPlan, *, run: bool) -> dict[str, Ref]:
         return {}
     columns = players_of(plan.file) if run else plan.players
     return {role: Ref(name, "") for role, name in zip(PLAYED, columns, strict=False)}
+
+
+def within_columns(plan: AuditPlan, run: bool) -> dict[str, str]:
+    """The columns of agreement within groups by role; of runs whose items share responses these, unless told others."""
+    unasked = run and bool(plan.gold) and not (plan.pairwise or plan.ranked or plan.within)
+    within, *over = (of_shared_responses(plan.file) if unasked else ()) or (plan.within,)
+    if plan.over and not within:
+        raise UserError("--over needs --within: name the column of groups, such as that of responses")
+    return {"within": within, **{f"over {name}": name for name in plan.over or over}} if within else {}

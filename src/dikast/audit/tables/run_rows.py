@@ -26,6 +26,7 @@ LABELS = ("a", "b", "tie")  # of one order of a pair, as responses
 PROMPT = "prompt fingerprint"  # the column that is alike for the responses of several systems to one prompt
 LENGTH = "response length"  # the column of a pair of two systems: characters of the second response minus the first
 RESPONSE = "meta.response"  # the column of metadata that names a response which stands under several rubrics
+NAMED = ("meta.phrase", "meta.composition")  # by which a rubric's text names what it weighs, and what it combines
 CONFLICT = "conflict"  # the word in the column `conflict` of a verdict that its own reply contradicts
 _OF_ONE_ORDER = ("status", "marker", "distribution", "conflict", "line")
 _KEPT = ("label", "score", "expected", "mass", "marker", "distribution", "feedback", "claims")
@@ -172,10 +173,12 @@ def kept_metadata(folder: Path) -> dict[str, dict[str, Any]]:
     return found
 
 
-def of_shared_responses(folder: Path) -> bool:
-    """Whether every item of a run names its response (`RESPONSE`) and some share one, under several rubrics."""
-    named = [str(about.get("meta", {}).get("response", "")) for about in kept_metadata(folder).values()]
-    return all(named) and len(set(named)) < len(named)
+def of_shared_responses(folder: Path) -> tuple[str, ...]:
+    """`RESPONSE` if every item of a run names its response and some share one, and those of `NAMED` that all have."""
+    kept = [about.get("meta", {}) for about in kept_metadata(folder).values()]
+    columns = [name for name in (RESPONSE, *NAMED) if all(meta.get(name.partition(".")[2]) for meta in kept)]
+    shared = RESPONSE in columns and len({str(meta["response"]) for meta in kept}) < len(kept)
+    return tuple(columns) if shared else ()
 
 
 def players_of(folder: Path) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ There are thousands of terms, so a judge cannot know them by heart. Which are he
 
 from collections.abc import Iterable, Sequence
 from functools import cache
+from itertools import combinations
 from typing import NamedTuple
 
 from dikast.worlds.domains.charts import LETTERS as CHART_LETTERS
@@ -124,6 +125,27 @@ def fits_split(terms: Sequence[Term], which: str) -> bool:
         return False
     held = any(composition) or any(pairs)
     return held if which == "held_out" else not held
+
+
+def composition_of(terms: Sequence[Term], which: str) -> str:
+    """What a rubric combines, by name: `colour of star`, `size with colour of star`, `any of red`.
+
+    The composition or pair of terms that a split holds out (`which` as in `fits_split`), the term with an unseen atom,
+    or else the first term.
+    """
+    if which == "held_out":
+        for term in terms:
+            if held_composition(term.kind, term.word):
+                return _composed(term)
+        for one, other in combinations(terms, 2):
+            if held_pair(one, other):
+                return " with ".join(sorted((_composed(one), _composed(other))))
+    fresh = [term for term in terms if unseen(term)] if which == "unseen" else []
+    return _composed((fresh or terms)[0])
+
+
+def _composed(term: Term) -> str:
+    return f"{term.kind or 'any'} of {term.word}" if term.word else term.kind
 
 
 # -- drawing -----------------------------------------------------------------------------------------------------------
