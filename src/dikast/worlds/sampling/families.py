@@ -23,7 +23,8 @@ from dikast.worlds.sampling.rng import Stream, noise_of
 from dikast.worlds.scoring.aspects import ASPECTS, points
 from dikast.worlds.scoring.penalty import ONE_WAY, SCALES, Spec
 
-Ints, Floats = NDArray[np.int64], NDArray[np.float64]
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 DRAWS = 512
 _FITS, _CUTTINGS = 4, 12  # attempts at scales and thresholds
 _LEAST = 0.2  # draws in a level before weighting, of an even share: fewer would also distort what is not weighed
@@ -140,7 +141,7 @@ def _unweighed(spec: Spec, slots: Sequence[Slot], at: Ints, domain: Domain) -> F
         if not any(term.covers(claim) for term in spec.terms):
             off = np.array([domain.distance(slot, slot.stated[0], state) > 0 for state in slot.universe], dtype=float)
             wrong.append(off[at[:, j]])
-    return np.mean(wrong, axis=0) if wrong else np.zeros(len(at))
+    return np.asarray(np.mean(wrong, axis=0)) if wrong else np.zeros(len(at))
 
 
 def _even(levels: Sequence[Ints], others: Sequence[Floats], sizes: Sequence[int]) -> Floats | None:
