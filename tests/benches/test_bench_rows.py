@@ -227,6 +227,7 @@ def test_recorded_rows_of_every_bench_on_disk_are_read(recorded: Path, tmp_path:
     for name in lay_out(recorded, tmp_path):
         found = read_rows(load_bench(name), tmp_path, unverified=True, pictures="count")
         counts[name] = len(found.items)
+        assert any("hold no instruction" in note for note in found.notes) == (name == "mmrb2"), name
         bench = load_bench(name)
         if bench.pairs and bench.responses == "in the rows":
             assert all(item.gold in ("a", "b", "tie", None) for item in found.items), name
@@ -234,3 +235,16 @@ def test_recorded_rows_of_every_bench_on_disk_are_read(recorded: Path, tmp_path:
         "auto-j": 1392, "biggen": 200, "hhh": 221, "llava-bench-coco": 90, "llmbar": 419, "mmrb2": 400, "mt-bench": 320,
         "mt-bench-turn-1": 80, "pandalm": 999, "perception-bench": 3, "tifa": 800, "vicuna": 320, "vicuna-turn-1": 80,
     }  # fmt: skip
+
+
+def test_the_files_that_the_authors_of_mmrb2_build_hold_prompts_of_text_and_pictures(tmp_path: Path) -> None:
+    pair = {"prompt_content": [["text", "Draw it again."], ["image", "in.png"]], "chosen": "B"}
+    pair |= {f"response_{which}": {"response_content": [["image", f"{which}.png"]]} for which in "ab"}
+    for task in ("t2i", "edit", "interleaved", "reasoning"):
+        (tmp_path / f"{task}.json").write_text(json.dumps({"pairs": [{"id": f"{task}-1", **pair}]}))
+    found = read_rows(load_bench("mmrb2-built"), tmp_path, pictures="count")
+    assert [item.meta["task"] for item in found.items] == ["t2i", "edit", "interleaved", "reasoning"]
+    item = found.items[0]
+    assert text_of(item.instruction[0].content) == "Draw it again."
+    assert [each.source for each in item.images] == ["in.png", "a.png", "b.png"]
+    assert item.gold == "b"

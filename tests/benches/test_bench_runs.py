@@ -91,6 +91,22 @@ def test_responses_graded_alone_have_no_order(tmp_path: Path) -> None:
     assert "one order" not in json.dumps(found["audit"]["tables"])
 
 
+def test_pairs_may_be_graded_alone_where_equal_scores_are_ties(tmp_path: Path) -> None:
+    rows = [{"q": f"{i}?", "a": f"a {i}", "b": f"b {i}", "l": "12t"[i % 3]} for i in range(9)]
+    keys = {
+        "kind": "pairs", "fields": {"instruction": "q", "response_0": "a", "response_1": "b"},
+        "gold": {"column": "l", "values": {"1": "a", "2": "b", "t": "tie"}},
+        "official": {"metric": "accuracy", "ties": "right where gold is a tie"},
+    }  # fmt: skip
+    bench = own(tmp_path, rows, **keys)
+    found = judge_own(bench, "mock:constant", tmp_path / "out", "--from-absolute")  # every score alike: ties
+    assert figure(found)["value"] == pytest.approx(3 / 9)
+    ours = found["ours"]
+    assert ours["ours: accuracy"]["value"] == pytest.approx(3 / 9)
+    assert (ours["ours: accuracy, without gold ties"]["value"], ours["ours: accuracy, ties half"]["value"]) == (0, 0.5)
+    assert "each graded alone" in ours["ours: accuracy"]["rule"]
+
+
 def test_ties_of_rewardbench_2_have_a_score_of_their_own(tmp_path: Path) -> None:
     four = {"prompt": "Say it.", "chosen": ["yes"], "rejected": list("abc"), "num_correct": 1, "subset": "Math"}
     tied = {"prompt": "A colour?", "chosen": ["red", "blue"], "rejected": ["seven"], "num_correct": 2, "subset": "Ties"}
@@ -269,11 +285,18 @@ def test_brought_gold_of_a_reference_judge_ranks_the_models(tmp_path: Path) -> N
     answers = tmp_path / "answers.jsonl"
     given = [{"id": f"q{i}", "response": f"{model} {i}", "model": model, "gold": gold, "people": 6 - gold}
              for model, gold in zip("uvw", (1, 3, 5), strict=True) for i in range(3)]  # fmt: skip
+    given[0] |= {"reference": "of its own", "rubric": "Is it short?"}
     answers.write_text("".join(json.dumps(each) + "\n" for each in given))
     found = judge_own(bench, "mock:oracle,r=1", tmp_path / "out", "--responses", answers)
     assert figure(found, "pearson")["value"] == pytest.approx(1)
     assert figure(found, "kendall of models")["value"] == pytest.approx(1)
     assert "gold of 9 responses from answers.jsonl" in found["told"]
+    items = [json.loads(line) for line in (tmp_path / "out/mine/items.jsonl").read_text().splitlines()]
+    assert [item["id"] for item in items[:3]] == ["q0/u", "q0/v", "q0/w"]
+    assert items[0]["reference"] == "of its own"
+    assert "Is it short?" in json.dumps(items[0]["rubric"])
+    assert items[1]["reference"] == "a"
+    assert "rubric" not in items[1]
     people = json.loads(run("report", tmp_path / "out", "--gold", "people", "--draws", 20, "--json").stdout)[0]
     assert figure(people, "kendall of models")["value"] == pytest.approx(-1)
     answers.write_text("".join(json.dumps({**each, "model": "u"}) + "\n" for each in given))

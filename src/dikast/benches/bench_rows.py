@@ -92,6 +92,11 @@ def read_rows(
     notes = _told(bench, files)
     if lacking:
         notes = (*notes, f"{lacking:,} of {counted(len(items), 'row')} refer to a missing image")
+    if blind := sum(not item.instruction for item in items):
+        notes = (
+            *notes,
+            f"{blind:,} of {counted(len(items), 'row')} hold no instruction: the judge is not told the task",
+        )
     return BenchRows(items, files, +left, notes, raters)
 
 

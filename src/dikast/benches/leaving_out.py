@@ -9,6 +9,7 @@ from dikast.audit.audit import audit_file, rows_of
 from dikast.audit.estimate import Estimate
 from dikast.audit.plan import AuditPlan
 from dikast.audit.statistics.intervals import mean_estimate, share
+from dikast.benches.graded_pairs import ALONE
 from dikast.benches.scorecard import Scorecard
 
 _OF_PAIRS = {"accuracy (all)": "accuracy"}
@@ -30,7 +31,9 @@ def with_differences(cards: Sequence[Scorecard]) -> list[Scorecard]:
 def _against(card: Scorecard, other: Scorecard) -> Iterator[tuple[str, Estimate, str]]:
     same = card.bench.hash == other.bench.hash and card.judge == other.judge
     left = [each for each in other.without if each not in card.without]
-    if not same or not left or card.plan is None or other.plan is None or card.bench.kind not in ("pairs", "scores"):
+    if not same or not left or card.plan is None or other.plan is None:
+        return
+    if card.bench.kind not in ("pairs", "scores") or ALONE in (*card.told, *other.told):
         return
     name = f"with less without {' and '.join(left)}"
     rule = f"rows with a verdict in both runs ({other.plan.file}), paired"

@@ -69,7 +69,7 @@ class Scorecard:
         yield from self._headlines()
         accuracy = self.audit.result(Accuracy)
         if (failures := self.audit.result(Failures)) is not None:
-            both = accuracy is not None and not accuracy.one_order and self.bench.kind != "graded pairs"
+            both = accuracy is not None and not accuracy.one_order and ALONE not in self.told
             lost = "share of pairs without a verdict in one order or both" if both else "share without a verdict"
             yield "failed", failures.failed, lost
         if (orders := self.audit.result(Orders)) is not None:
@@ -93,10 +93,14 @@ class Scorecard:
     def _headlines(self) -> Iterator[tuple[str, Estimate, str]]:
         accuracy, agreement = self.audit.result(Accuracy), self.audit.result(Agreement)
         if accuracy is not None:
-            alone = self.bench.kind == "graded pairs"
+            alone = ALONE in self.told
             order = "each graded alone" if alone else "one order" if accuracy.one_order else "both orders must agree"
             half = "pairs whose gold is a tie are left out; a tie, or orders that disagree, earn a half"
-            for name, rule, told in (("accuracy", "all", order), ("accuracy, ties half", "half", half)):
+            left = "pairs whose gold is a tie are left out; a tie, or orders that disagree, are wrong"
+            rules = [("accuracy", "all", order), ("accuracy, ties half", "half", half)]
+            if accuracy.rules["no_gold_ties"].n < accuracy.rules["all"].n:
+                rules.insert(1, ("accuracy, without gold ties", "no_gold_ties", left))
+            for name, rule, told in rules:
                 bounds = _bounds(*accuracy.bounds.get(rule, (None, None)))
                 yield f"ours: {name}", accuracy.rules[rule], f"{told}; {bounds}"
         for figure in self.official:
@@ -187,7 +191,7 @@ def scorecard(run: Path, asked: AuditPlan | None = None, *, about: Path | None =
     plan = replace(_with_raters(asked or AuditPlan(run), bench, about or run), file=run, by=tuple(groups[:1]))
     summary = Run(run).summary
     crossed = [(name,) for name in groups]
-    notes = [*_told_run(told), *([ALONE] if bench.kind == "graded pairs" else [])]
+    notes = [*_told_run(told), *([ALONE] if Run(run).kind == "from-absolute" else [])]
     with of_choices(plan) as read:
         found = measured(bench, read, str(summary["judge"]), notes, _spent(summary), crossed)
     left = tuple(told.get("without", ()))

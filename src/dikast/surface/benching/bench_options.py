@@ -38,6 +38,9 @@ class BenchRunOptions(BenchDataOptions, FormatOptions, RunnerOptions):
         help="authors: the samples per question and the temperature of the authors; dikast: --samples, by default one.",
     )
     without: tuple[str, ...] = like(RunOptions, "without")
+    from_absolute: bool = option(
+        False, help="Benches of pairs: grade each response alone; the better score wins, equal scores are a tie."
+    )
     limit: int | None = option(None, least=1, help="A seeded sample of N rows of each bench, stratified by group.")
     responses: Path | None = option(
         None,

@@ -85,6 +85,8 @@ def prepare(
     native = asked.prompt == "native"
     if native and asked.format is not None:
         raise UserError("--prompt native asks as the rows are rendered: leave out --format")
+    if asked.from_absolute and not bench.pairs:
+        raise UserError(f"--from-absolute: {bench.name} is no bench of pairs, but of {bench.kind}: leave it out")
     draws, folder = _draws(bench, asked, draws), asked.out / bench.name
     pictures: Pictures = "skip" if asked.skip_missing else "count" if "media" in asked.without else "needed"
     rows = read_rows(bench, asked.data, unverified=asked.unverified_rows, native=native, pictures=pictures)
@@ -95,7 +97,8 @@ def prepare(
     _refuse_other_rows(folder, about)
     pairs = None
     if bench.pairs:
-        pairs = PairOptions(one_order=bench.protocol.orders == "one", from_absolute=bench.kind == "graded pairs")
+        alone = asked.from_absolute or bench.kind == "graded pairs"
+        pairs = PairOptions(one_order=bench.protocol.orders == "one" and not alone, from_absolute=alone)
     rubric = asked.rubric or bench.rubric
     ask = RunOptions(
         items=(str(folder / ITEMS),), judge=asked.judge, out=folder, rubric=rubric, without=asked.without,
