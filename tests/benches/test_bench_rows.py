@@ -238,7 +238,7 @@ def test_recorded_rows_of_every_bench_on_disk_are_read(recorded: Path, tmp_path:
 
 
 def test_the_files_that_the_authors_of_mmrb2_build_hold_prompts_of_text_and_pictures(tmp_path: Path) -> None:
-    pair = {"prompt_content": [["text", "Draw it again."], ["image", "in.png"]], "chosen": "B"}
+    pair: dict[str, Any] = {"prompt_content": [["text", "Draw it again."], ["image", "in.png"]], "chosen": "B"}
     pair |= {f"response_{which}": {"response_content": [["image", f"{which}.png"]]} for which in "ab"}
     for task in ("t2i", "edit", "interleaved", "reasoning"):
         (tmp_path / f"{task}.json").write_text(json.dumps({"pairs": [{"id": f"{task}-1", **pair}]}))
