@@ -1,5 +1,8 @@
 """What tests of the HTTP engine share: items, requests, runs through the command line."""
 
+import socket
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,6 +40,40 @@ def opened(server: FaultServer, options: str = FAST) -> Iterator[Engine]:
         inner = engine.engine if isinstance(engine, Budget) else engine
         assert isinstance(inner, HttpEngine)
         inner.close()
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+@contextmanager
+def dying(after: int, latency: float = 0.02) -> Iterator[tuple[str, threading.Event]]:
+    """A server that goes after so many answers and is there again half a second later: its address, and whether it has
+    answered since."""
+    port, back, done, there = free_port(), threading.Event(), threading.Event(), threading.Event()
+
+    def die_and_return() -> None:
+        with FaultServer(latency=latency, port=port) as first:
+            there.set()
+            while first.answered.total() < after and not done.is_set():
+                time.sleep(0.005)
+        time.sleep(0.5)
+        with FaultServer(latency=latency, port=port) as again:
+            while not done.is_set():
+                if again.answered.total() > 5:
+                    back.set()
+                time.sleep(0.01)
+
+    thread = threading.Thread(target=die_and_return)
+    thread.start()
+    assert there.wait(10)
+    try:
+        yield f"http://127.0.0.1:{port}/v1", back
+    finally:
+        done.set()
+        thread.join()
 
 
 def write_items(path: Path, n: int) -> Path:

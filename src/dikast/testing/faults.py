@@ -100,7 +100,7 @@ class FaultServer:
     ahead. key: the bearer token that it requires. tls: a PEM file with a certificate and its key.
     most_in_flight: further requests are rejected with 429. spoil: changes a reply before it goes out. It is given the
     reply's value and the bearer token, and returns a value to send as JSON, bytes to send as they are, or a `Spoilt`.
-    lists: whether `GET /v1/models` names the model.
+    lists: whether `GET /v1/models` names the model. host: the loopback address that it listens at.
 
     Counted by prompt, each as the way it was asked (`ask`, `continue`, `constrain`) and its fingerprint (`prompt_of`):
     `tries` that came in, `billed` replies that were generated, `answered` ones that went out whole and right to a
@@ -130,6 +130,7 @@ class FaultServer:
         port: int = 0,
         spoil: Callable[[dict[str, Any], str], Any] | None = None,
         lists: bool = False,
+        host: str = "127.0.0.1",
     ) -> None:
         self.reply = reply if callable(reply) else (lambda body: str(reply))
         self.latency, self.faults, self.seed, self.model = latency, faults or Faults(), seed, model
@@ -137,7 +138,7 @@ class FaultServer:
         self.split, self.sure = split, sure
         self.rate, self.burst, self.most_in_flight = rate, burst, most_in_flight
         self.retry_after, self.key, self.tls, self.oversize = retry_after, key, tls, oversize
-        self.port, self.spoil, self.lists = port, spoil, lists
+        self.port, self.spoil, self.lists, self.host = port, spoil, lists, host
         self.tries: Counter[str] = Counter()
         self.billed: Counter[str] = Counter()
         self.answered: Counter[str] = Counter()
@@ -153,7 +154,7 @@ class FaultServer:
     @property
     def url(self) -> str:
         """The base URL, `/v1` included."""
-        return f"http{'s' if self.tls else ''}://127.0.0.1:{self.port}/v1"
+        return f"http{'s' if self.tls else ''}://{self.host}:{self.port}/v1"
 
     @property
     def spec(self) -> str:
@@ -194,7 +195,7 @@ class FaultServer:
         if self.tls is not None:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(self.tls)
-        site = web.TCPSite(runner, "127.0.0.1", self.port, ssl_context=context, backlog=4096)
+        site = web.TCPSite(runner, self.host, self.port, ssl_context=context, backlog=4096)
         await site.start()
         server = site._server
         assert isinstance(server, asyncio.Server)

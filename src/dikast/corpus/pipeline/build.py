@@ -76,6 +76,7 @@ def _build(
     try:
         kind.run(run, recipe.options)
     finally:
+        run.built.notes += list(getattr(engine, "notes", {}))
         write_checked(folder / REPORT, orjson.dumps(run.built.to_dict(), option=orjson.OPT_INDENT_2))
     return run.built
 

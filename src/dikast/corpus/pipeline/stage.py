@@ -65,6 +65,7 @@ class StageReport:
     tokens_in: int = 0
     tokens_out: int = 0
     money: float | None = None
+    servers: Counter[str] = field(default_factory=Counter)  # finished tasks by who answered, where there are several
     examples: list[str] = field(default_factory=list)
 
     def note(self, record: Mapping[str, Any]) -> None:
@@ -73,6 +74,8 @@ class StageReport:
         self.attempts += int(record.get("attempts", 0))
         self.tokens_in += int(usage.get("in", 0))
         self.tokens_out += int(usage.get("out", 0))
+        if server := record.get("server"):
+            self.servers[server] += 1
         if usage.get("cost") is not None:
             self.money = (self.money or 0.0) + float(usage["cost"])
         if record["status"] == "ok":
@@ -98,6 +101,7 @@ class StageReport:
             "yield": self.accepted / answered if answered else None, "rejected": dict(self.rejected),
             "left": dict(self.left), "attempts": self.attempts, "tokens_in": self.tokens_in,
             "tokens_out": self.tokens_out, "money": self.money,
+            **({"servers": dict(sorted(self.servers.items()))} if self.servers else {}),
         }  # fmt: skip
 
 
@@ -142,20 +146,22 @@ def _recall(path: Path, report: StageReport) -> None:
 
 @dataclass(slots=True)
 class _Asked:
-    """A task in flight: the key of its line, its request, the number of tries, and their cost."""
+    """A task in flight: the key of its line, its request, the number of tries, their cost, and who answered last."""
 
     task: Task
     key: str
     request: Request
     tries: int = 1
     spent: Counter[str] = field(default_factory=Counter)
+    server: str = ""
 
     def record(self, **found: Any) -> dict[str, Any]:
         """Its line in the journal."""
         usage: dict[str, Any] = {"in": self.spent["in"], "out": self.spent["out"]}
         if "nano" in self.spent:
             usage["cost"] = self.spent["nano"] / 1e9
-        return {"key": self.key, "at": list(self.task.at), "attempts": self.tries, "usage": usage, **found}
+        who = {"server": self.server} if self.server else {}
+        return {"key": self.key, "at": list(self.task.at), "attempts": self.tries, "usage": usage, **who, **found}
 
 
 def _fresh(name: str, tasks: Iterable[Task], journal: Journal, report: StageReport, asking: Asking) -> Iterator[_Asked]:
@@ -177,7 +183,7 @@ def _seen(part: Image | Video) -> str:
 
 def _settle(asking: Asking, asked: _Asked, done: Completion) -> dict[str, Any] | None:
     """The line that finishes a task, or None if another try has been set up."""
-    task, spent = asked.task, asked.spent
+    task, spent, asked.server = asked.task, asked.spent, done.server
     spent["in"] += done.usage.tokens_in
     spent["out"] += done.usage.tokens_out
     if done.usage.cost is not None:

@@ -1,7 +1,8 @@
 """One engine over several real servers on loopback: some slow, some that die and come back, some with another model."""
 
-import socket
-import threading
+import shutil
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -16,8 +17,11 @@ from dikast.core.errors import UserError
 from dikast.engines.base import Completion, Request, Sampling
 from dikast.engines.http.servers.several_servers import SeveralServers
 from dikast.engines.spec import open_engine
+from dikast.judging.judge import Judge
 from dikast.testing.faults import Faults, FaultServer
-from engines.http_servers import FAST, ask, grade, verdicts, write_items
+from engines.http_servers import FAST, ask, dying, free_port, grade, verdicts, write_items
+from runs import dikast_here, rows, write_jsonl
+from serving.serving_here import serving
 
 
 def about(item: int, n: int) -> Request:
@@ -40,12 +44,6 @@ def keys(found: list[Completion]) -> list[str]:
     return sorted(each.key for each in found)
 
 
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
-
-
 def test_each_item_stays_with_one_server_and_all_have_work() -> None:
     requests = [about(item, n) for item in range(200) for n in range(10)]
     with running(*(FaultServer(latency=0.01) for _ in range(3))) as engine:
@@ -60,6 +58,15 @@ def test_each_item_stays_with_one_server_and_all_have_work() -> None:
         homes.setdefault(each.key.split("-")[1], Counter())[each.server] += 1
     strays = sum(sum(counts.values()) - max(counts.values()) for counts in homes.values())
     assert strays < 0.05 * len(requests)
+
+
+def test_an_item_with_more_questions_than_its_server_can_take_is_shared() -> None:
+    with running(*(FaultServer(latency=0.02) for _ in range(3)), options=f"concurrency=4,{FAST}") as engine:
+        found = list(engine.stream([about(7, n) for n in range(200)]))
+    assert keys(found) == sorted({f"key-7-{n}" for n in range(200)})
+    shares = Counter(each.server for each in found)
+    assert len(shares) == 3
+    assert min(shares.values()) > 40
 
 
 def test_a_slow_server_gets_less_and_holds_up_nothing() -> None:
@@ -81,37 +88,16 @@ def test_one_that_dies_and_returns_loses_and_doubles_nothing(tmp_path: Path) -> 
     with FaultServer() as alone:
         code, whole = grade(items, f"{alone.spec},server=judges,{FAST}", tmp_path / "alone")
     assert (code, whole["verdicts"]) == (0, n)
-    port, back = free_port(), threading.Event()
-    with FaultServer(latency=0.02) as first, FaultServer(latency=0.2) as slow:
-
-        def die_and_return() -> None:
-            with FaultServer(latency=0.02, port=port) as dying:
-                while dying.answered.total() < 20:
-                    time.sleep(0.005)
-            time.sleep(0.5)
-            with FaultServer(latency=0.02, port=port) as again:
-                while not done.is_set():
-                    if again.answered.total() > 5:
-                        back.set()
-                    time.sleep(0.01)
-
-        done = threading.Event()
-        thread = threading.Thread(target=die_and_return)
-        thread.start()
-        time.sleep(0.3)
-        try:
-            spec = f"{first.url},{slow.url},http://127.0.0.1:{port}/v1#judge,server=judges,concurrency=4,{FAST}"
-            code, summary = grade(items, spec, tmp_path / "run")
-        finally:
-            done.set()
-            thread.join()
+    with FaultServer(latency=0.02) as first, FaultServer(latency=0.2) as slow, dying(after=20) as (address, back):
+        spec = f"{first.url},{slow.url},{address}#judge,server=judges,concurrency=4,{FAST}"
+        code, summary = grade(items, spec, tmp_path / "run")
         answered = Counter(each["server"] for each in verdicts(tmp_path / "run"))
     assert code == 0
     assert summary["status"] == {"ok": n}
     assert back.is_set(), "the server that returned is asked again"
     assert summary["servers"] == dict(sorted(answered.items()))
     assert len(answered) == 3
-    assert any(f":{port}/v1: down for a while" in note for note in summary["notes"])
+    assert any(f"{address}: down for a while" in note for note in summary["notes"])
     kept, plain = ({each["key"]: each["label"] for each in verdicts(tmp_path / way)} for way in ("run", "alone"))
     assert len(verdicts(tmp_path / "run")) == n
     assert kept == plain, "the same keys and verdicts as from one server"
@@ -195,6 +181,75 @@ def test_every_machine_behind_a_name_is_a_server() -> None:
         found = list(engine.stream([ask(i) for i in range(10)]))
         assert f"http://127.0.0.1:{server.port}/v1" in {each.server for each in found}
         assert engine.identity()["server"] == f"http://localhost:{server.port}/v1"
+
+
+COME_AND_GO = """
+import sys, time
+from pathlib import Path
+from dikast.engines.spec import open_engine
+from dikast.testing.faults import FaultServer
+from engines.http_servers import FAST, ask
+
+def named(*numbers):
+    Path("/etc/hosts").write_text("".join(f"127.0.0.{n} judges\\n" for n in numbers))
+
+def endless():
+    began, n = time.monotonic(), 0
+    while set(seen[-40:]) != later and time.monotonic() < began + 25:
+        n += 1
+        yield ask(n)
+
+named(1, 2)
+with FaultServer(latency=.02) as a, FaultServer(latency=.02, port=a.port, host="127.0.0.2") as b, \\
+     FaultServer(latency=.02, port=a.port, host="127.0.0.3") as c, \\
+     open_engine(f"http://judges:{a.port}/v1#judge,resolve=yes,concurrency=4,{FAST}") as engine:
+    seen, later = [], {a.url, c.url}
+    for done in engine.stream(endless()):
+        assert done.error is None, done.error
+        seen.append(done.server)
+        if len(seen) == 40:
+            assert set(seen) == {a.url, b.url}, set(seen)
+            named(1, 3)
+    assert set(seen[-40:]) == later, set(seen[-40:])
+print("followed")
+"""
+
+
+@pytest.mark.slow
+def test_machines_behind_a_name_come_and_go(tmp_path: Path) -> None:
+    """The name is resolved by the system, in a mount namespace with a file of hosts of its own."""
+    apart = ["unshare", "--mount", "--map-root-user"]
+    if shutil.which("unshare") is None or subprocess.run([*apart, "true"], capture_output=True).returncode:
+        pytest.skip("a mount namespace cannot be made here")
+    (tmp_path / "hosts").touch()
+    enter = f'mount --bind {tmp_path}/hosts /etc/hosts && exec "$@"'
+    command = [*apart, "sh", "-c", enter, "sh", sys.executable, "-c", COME_AND_GO]
+    here = Path(__file__).parents[3]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=here, timeout=120)
+    assert done.stdout == "followed\n", done.stderr
+
+
+def test_builds_and_services_take_a_list_and_go_on_without_one_of_it(tmp_path: Path) -> None:
+    gone, told = f"http://127.0.0.1:{free_port()}/v1", '{"better": "a", "reasons": "It names more."}'
+    graded = [{**row, "id": f"{k}-{gold}", "gold": gold, "instruction": f"Q{k}?"} for k, row in enumerate(rows(6))
+              for gold in (1, 4)]  # fmt: skip
+    write_jsonl(tmp_path / "graded.jsonl", graded)
+    with FaultServer(told) as first, FaultServer(told) as second:
+        made = []
+        for way, spec in (("one", first.spec), ("list", f"{first.url},{gone},{second.url}#judge")):
+            recipe = {"recipe": "preference", "source": "graded.jsonl", "near": False, "teacher": f"{spec},server=ours"}
+            (tmp_path / "recipe.yaml").write_bytes(orjson.dumps(recipe))
+            done = dikast_here("corpus", "build", tmp_path / "recipe.yaml", "--out", tmp_path / way, "--quiet")
+            assert done.returncode == 0, done.stderr
+            made.append((tmp_path / way / "items.jsonl").read_bytes())
+    assert made[0] == made[1]
+    report = orjson.loads((tmp_path / "list" / "report.json").read_bytes())
+    assert report["notes"] == [f"{gone}: down for a while: cannot be reached"]
+    assert report["stages"][0]["servers"].keys() == {first.url, second.url}
+    with running(FaultServer(), FaultServer()) as engine, serving(Judge(engine, "helpfulness")) as here:
+        answered = here.post("/v1/score", {"items": rows(20)}).json()["results"]
+        assert [each["verdicts"][0]["status"] for each in answered] == ["ok"] * 20
+        assert all(each.served for each in engine._pool.servers)
 
 
 @pytest.mark.parametrize(
