@@ -5,7 +5,10 @@ import pytest
 from sklearn.isotonic import IsotonicRegression
 from statsmodels.miscmodels.ordinal_model import OrderedModel
 
+from dikast.audit.sections.label_probabilities import Distributions, calibration_table, readout_table
 from dikast.audit.statistics import calibration as cal
+from dikast.audit.statistics.intervals import Resampling
+from dikast.core.scale import Scale
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
@@ -127,6 +130,23 @@ def test_a_family_is_fitted_by_itself_when_it_is_large_enough() -> None:
     out = cal.cross_fitted(fit, fold, family, least=100)
     assert (out[family == 0] == 1).all()
     assert (out[family == 1] < 2).all()  # too few: the fit on all
+
+
+def test_a_recalibration_by_slice_says_which_rows_use_the_fit_on_all() -> None:
+    # 5 folds: a slice of 300 keeps 240 rows in the other four, one of 30 keeps 24 (fewer than 200)
+    fold, small = cal.folds_of(330, 5, np.random.default_rng(2)), np.repeat([0, 1, -1], [300, 20, 10])
+    slices, told = cal.fitted_by_slice(fold, small)
+    assert slices is not None
+    assert told.startswith("by slice: 30 rows of 330 use the fit on all slices, since their slice has fewer than 200")
+    assert cal.fitted_by_slice(fold[:300], np.zeros(300, np.int64))[1] == ""
+    assert cal.fitted_by_slice(fold, None) == (None, "")
+    rng = np.random.default_rng(0)
+    p, gold = rng.dirichlet([1, 1, 1], 120), rng.integers(1, 4, 120).astype(float)
+    given, halves = Distributions(p, p.sum(1), Scale.parse("1-3")), np.arange(120) % 2
+    tables = (calibration_table, readout_table)
+    for found in (make(given, gold, Resampling(50), None, halves) for make in tables):
+        assert not any("slice" in str(row[0]) for row in found.rows)  # it would only repeat the fit on all
+        assert "no fit by slice: no slice has 200 labelled rows in the other folds" in found.notes
 
 
 def test_a_temperature_without_an_upper_end_is_no_figure() -> None:

@@ -181,7 +181,7 @@ def readout_table(
     codes = _codes(cluster, rows_used)
     names = ["pearson", "spearman", "kendall_tau_b", "mae"]
     first, second = measure(mode, true, names, how, codes), measure(expected, true, names, how, codes)
-    less = difference(expected, mode, true, ["pearson", "spearman", "mae"], how, codes)
+    less, by_slice = difference(expected, mode, true, ["pearson", "spearman", "mae"], how, codes), ""
     rows: list[list[Cell]] = [["likeliest label (mode)", *first.values()], ["expected score", *second.values()]]
     if len(true) >= cal.LEAST:
         fold = cal.folds_of(len(true), cal.FOLDS, how.rng(), codes)
@@ -191,8 +191,9 @@ def readout_table(
             return lambda test: learnt(expected[test])
 
         views = {"expected, isotonic (cross-fitted)": cal.cross_fitted(fit, fold)}
-        if family is not None:
-            views["expected, isotonic by slice"] = cal.cross_fitted(fit, fold, family[rows_used])
+        slices, by_slice = cal.fitted_by_slice(fold, None if family is None else family[rows_used])
+        if slices is not None:
+            views["expected, isotonic by slice"] = cal.cross_fitted(fit, fold, slices)
         rows += [[name, *measure(view, true, names, how, codes).values()] for name, view in views.items()]
     rows.append(["expected less mode", *(less.get(name) for name in names)])
     lost = int((~given.known).sum())
@@ -205,7 +206,7 @@ def readout_table(
     tied = int(given.tied[rows_used].sum())
     equal = f"{counted(tied, 'row')} with several likeliest labels: the mode is the lowest of them" if tied else ""
     title, columns = f"Scores read from {counted(len(true), 'distribution')}", ("score", *names)
-    return table("readout", title, columns, rows, note, equal, cal.CROSS_FITTED_TOLD)
+    return table("readout", title, columns, rows, note, equal, cal.CROSS_FITTED_TOLD, by_slice)
 
 
 def uncalibrated_table(why: str) -> Table:
@@ -236,7 +237,7 @@ def calibration_table(
     codes = _codes(cluster, rows_used)
     enough = len(true) >= cal.LEAST
     fold = cal.folds_of(len(true), cal.FOLDS, how.rng(), codes) if enough else np.zeros(0, np.int64)
-    families = None if family is None else family[rows_used]
+    slices, by_slice = cal.fitted_by_slice(fold, None if family is None or not enough else family[rows_used])
     views = {"as read": p}
     fits: dict[str, Callable[[Floats, Codes], cal.Recalibration]] = {
         "temperature": cal.fit_temperature,
@@ -253,8 +254,8 @@ def calibration_table(
             return lambda test: learnt(p[test])
 
         views[name] = cal.cross_fitted(fit, fold)
-        if families is not None:
-            views[f"{name}, by slice"] = cal.cross_fitted(fit, fold, families)
+        if slices is not None:
+            views[f"{name}, by slice"] = cal.cross_fitted(fit, fold, slices)
     rows = []
     for name, view in views.items() if len(true) else ():
         said = read_as if not name.startswith("ordinal") else Labels(_labels_of(view), read_as.why)
@@ -290,6 +291,7 @@ def calibration_table(
         f"ECE over {cal.BINS} bins of equal mass; its interval is approximate, wide (98.4 % of 1,000 simulations)",
         cal.floored_told(p, true),
         f"recalibration is fitted on the other {cal.FOLDS - 1} of {cal.FOLDS} folds",
+        by_slice,
         cal.temperature_told(found),
         read_as.told(),
         result=Calibration(errors, ""),

@@ -24,6 +24,7 @@ CROSS_FITTED_TOLD = (
     "intervals of cross-fitted scores are approximate (isotonic: they held the mae in 92.6 % of 1,000 simulations)"
 )
 LEAST = 50  # labelled rows below which nothing is fitted
+LEAST_OF_FAMILY = 200  # rows of a family in the other folds, below which the fit on all families is used
 _MOST_ROWS = 5_000
 
 
@@ -236,28 +237,52 @@ def folds_of(n: int, folds: int, rng: np.random.Generator, cluster: Codes | None
     return np.asarray(rng.permutation(np.arange(count) % folds)[groups])
 
 
+def fitted_by_family(fold: Codes, family: Codes, *, least: int = LEAST_OF_FAMILY) -> NDArray[np.bool_]:
+    """Rows (n,) whose family (n,) has at least `least` rows in the other folds; -1 is no family."""
+    own = np.zeros(len(fold), bool)
+    for name in np.unique(family[family >= 0]):
+        mine = family == name
+        sizes = np.bincount(fold[mine], minlength=int(fold.max(initial=0)) + 1)
+        own |= mine & (int(mine.sum()) - sizes[fold] >= least)
+    return own
+
+
+def fitted_by_slice(fold: Codes, family: Codes | None) -> tuple[Codes | None, str]:
+    """The slices (n,) to fit by, None where none is large enough; and a note on rows that use the fit on all slices."""
+    if family is None:
+        return None, ""
+    own = fitted_by_family(fold, family)
+    if not own.any():
+        return None, f"no fit by slice: no slice has {LEAST_OF_FAMILY} labelled rows in the other folds"
+    rest = int((~own).sum())
+    told = (
+        f"by slice: {counted(rest, 'row')} of {len(own):,} use the fit on all slices, since their slice has fewer than "
+        f"{LEAST_OF_FAMILY} labelled rows in the other folds"
+    )
+    return family, told if rest else ""
+
+
 def cross_fitted(
     fit: Callable[[NDArray[np.bool_]], Callable[[NDArray[np.bool_]], Floats]],
     fold: Codes,
     family: Codes | None = None,
     *,
-    least: int = 200,
+    least: int = LEAST_OF_FAMILY,
 ) -> Floats:
     """Predictions for every row from a fit on rows of other folds; per family where it has `least` other rows.
 
-    `fit(rows)` learns from the rows of a mask and returns a map that predicts for the rows of another mask. Families
-    with fewer rows use the fit on all families.
+    `fit(rows)` learns from the rows of a mask and returns a map that predicts for the rows of another mask. Rows that
+    `fitted_by_family` leaves out use the fit on all families.
     """
     out: Floats | None = None
+    own = np.zeros(len(fold), bool) if family is None else fitted_by_family(fold, family, least=least)
     for each in np.unique(fold):
         train, test = fold != each, fold == each
-        predict = fit(train)
-        parts = [(test, predict)]
+        parts = [(test, fit(train))]
         if family is not None:
-            for name in np.unique(family[test]):
-                mine = train & (family == name)
-                if int(mine.sum()) >= least:
-                    parts.append((test & (family == name), fit(mine)))
+            parts += [
+                (test & (family == name), fit(train & (family == name))) for name in np.unique(family[test & own])
+            ]
         for mask, prediction in parts:
             found = prediction(mask)
             if out is None:
