@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import orjson
 import pytest
 from PIL import Image
@@ -14,8 +15,9 @@ from annotation.labelling_here import Served, press, table
 from browser import CHROMIUM, Browser, browser
 from dikast.annotation.labelling_questions import Kind, ToLabel, claims_of, read_questions
 from dikast.annotation.marks import box_alike, boxes_from, most_marked, span_alike, spans_from, words_of
-from dikast.annotation.precision import progress
+from dikast.annotation.precision import Left, left_to_label, progress
 from dikast.annotation.session import Shares, opened
+from dikast.audit.statistics.intervals import share
 from dikast.core.errors import UserError
 from dikast.core.item import Item
 from dikast.core.records import read_items
@@ -87,6 +89,23 @@ def test_claims_of_a_response_become_one_item(tmp_path: Path) -> None:
     assert made["gold"] == [{"claims": [{"text": "It is.", "verdict": "right"}]}]
     assert made["found"]["raters agree"].value == 0.5  # on one claim of two
     assert made["found"]["mean (0 to 1)"].value == 0.5  # claims called right: 1 and 0
+
+
+def test_the_claims_of_a_response_are_one_observation_of_agreement(tmp_path: Path) -> None:
+    # two raters, four responses of three claims: they agree on every claim of two responses and on none of the others
+    rows = [{"id": f"i{k}", "instruction": "?", "response": f"One {k}. Two {k}. Three {k}."} for k in range(4)]
+    first = {f"{word} {k}.": "right" for k in range(4) for word in ("One", "Two", "Three")}
+    made = labelled(
+        tmp_path, "claims", rows, [first, {name: "wrong" if name[-2] in "23" else "right" for name in first}]
+    )
+    found = made["found"]["raters agree"]
+    # 6 of 12 claims, of 4 items: the interval is that of 2 of 4, as Wilson's with the effective n of whole items
+    assert (found.value, found.n, found.method) == (0.5, 12, "Wilson, by cluster")
+    assert found == share([1, 1, 1] * 2 + [0, 0, 0] * 2, 0.95, np.repeat([0, 1, 2, 3], 3))
+    assert found.half_width > 1.4 * share([1, 0] * 6, 0.95).half_width
+    questions = read_questions(str(tmp_path / "i.jsonl"), {}, load_rubric("helpfulness"), "claims")
+    by_key = {each.key: each for each in questions}
+    assert left_to_label(by_key, [questions[0].key, questions[1].key]) == Left("item", 1, 3)
 
 
 def test_marks_are_written_as_the_audit_reads_them(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from dikast.annotation.labelling_page import clips_of, contents, policy, render_
 from dikast.annotation.labelling_questions import MARKS, ToLabel
 from dikast.annotation.marks import boxes_from, spans_from
 from dikast.annotation.own_pages import form_of, guard, html, serve_pages
-from dikast.annotation.precision import progress, stop_rule
+from dikast.annotation.precision import left_to_label, progress, stop_rule
 from dikast.core.media import load_image, resolved
 from dikast.core.part import Image, images_of, text_of
 
@@ -150,7 +150,7 @@ class LabelServer:
         labels = self.store.labels()
         found = await asyncio.to_thread(progress, self.questions, labels, self.judged)
         done = {each.question for each in labels if each.kind == "item" and each.value != SKIPPED}
-        rule = stop_rule(found["mean (0 to 1)"], self.aim, len(self.questions) - len(done))
+        rule = stop_rule(found["mean (0 to 1)"], self.aim, left_to_label(self.questions, done))
         figures = [
             (name, f"{each:.3f} (n = {each.n:,})" if each.n else f"not known yet{f': {each.note}' * bool(each.note)}")
             for name, each in found.items()

@@ -2,10 +2,12 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dikast.annotation.label_store import SKIPPED, Labelled
 from dikast.annotation.labelling_questions import MARKS, ToLabel
@@ -16,6 +18,7 @@ from dikast.audit.statistics.ppi import mean_of_labels, ppi_mean
 from dikast.audit.statistics.sample_size import labels_for_width
 from dikast.core.text import counted
 
+Codes = NDArray[np.int64]
 _WORTH = {"a": 1.0, "tie": 0.5, "b": 0.0}
 
 
@@ -42,10 +45,14 @@ def label_alike(question: ToLabel, one: str, other: str) -> float:
 def progress(
     questions: Mapping[str, ToLabel], labels: Sequence[Labelled], judged: Mapping[str, float] | None = None
 ) -> dict[str, Estimate]:
-    """The figures of the owner's page; `judged`: a judge's score of each question, from 0 to 1, for PPI++."""
+    """The figures of the owner's page; `judged`: a judge's score of each question, from 0 to 1, for PPI++.
+
+    Intervals draw whole items, since the claims of a response, its criteria and its raters are not independent.
+    """
     by_question: dict[str, dict[str, str]] = defaultdict(dict)
-    again: list[float] = []
-    right: list[bool] = []
+    code = _items_of(questions)
+    again: list[tuple[float, int]] = []
+    right: list[tuple[float, int]] = []
     for each in labels:
         if each.value == SKIPPED:
             continue
@@ -55,23 +62,39 @@ def progress(
         if each.value == SKIPPED:
             continue
         if each.kind == "repeat" and each.rater in by_question[each.question]:
-            again.append(label_alike(questions[each.question], by_question[each.question][each.rater], each.value))
+            alike = label_alike(questions[each.question], by_question[each.question][each.rater], each.value)
+            again.append((alike, code[each.question]))
         if each.kind == "item" and questions[each.question].known:
-            right.append(questions[each.question].known == each.value)
-    pairs = [
-        [label_alike(questions[key], one, two) for one, two in combinations(given.values(), 2)]
+            right.append((float(questions[each.question].known == each.value), code[each.question]))
+    pairs = {
+        key: [label_alike(questions[key], one, two) for one, two in combinations(given.values(), 2)]
         for key, given in by_question.items()
-    ]
-    alike, many = np.array([sum(each) for each in pairs], float), np.array([len(each) for each in pairs], float)
+    }
+    alike, many = ([float(count(each)) for each in pairs.values()] for count in (sum, len))
     found = {
-        "raters agree": pooled_share(alike, many, 0.95)
-        if many.any()
+        "raters agree": pooled_share(alike, many, 0.95, _alone([code[key] for key in pairs]))
+        if any(many)
         else share([], 0.95, note="no question has two labels"),
-        "same label again (repeats)": share(np.array(again, float), 0.95),
-        "same as the known label": share(np.array(right, float), 0.95),
+        "same label again (repeats)": _share(again),
+        "same as the known label": _share(right),
     }
     found["mean (0 to 1)"] = _mean(questions, by_question, judged)
     return found
+
+
+def _items_of(questions: Mapping[str, ToLabel]) -> dict[str, int]:
+    """The item of each question, as codes."""
+    items = {name: i for i, name in enumerate(dict.fromkeys(each.item.id for each in questions.values()))}
+    return {key: items[each.item.id] for key, each in questions.items()}
+
+
+def _alone(codes: Sequence[int]) -> Codes | None:
+    """Clusters (n,) of the codes, None where each row is one of its own."""
+    return None if len(set(codes)) == len(codes) else clusters_of(np.array(codes, np.int64))
+
+
+def _share(found: Sequence[tuple[float, int]]) -> Estimate:
+    return share([worth for worth, _ in found], 0.95, _alone([code for _, code in found]))
 
 
 def _mean(
@@ -79,8 +102,7 @@ def _mean(
 ) -> Estimate:
     known = [key for key, each in given.items() if each]
     gold = [float(np.mean([worth(questions[key], value) for value in given[key].values()])) for key in known]
-    items = {name: i for i, name in enumerate(dict.fromkeys(each.item.id for each in questions.values()))}
-    code = {key: items[each.item.id] for key, each in questions.items()}
+    code = _items_of(questions)
     if judged is not None and (both := [(y, key) for y, key in zip(gold, known, strict=True) if key in judged]):
         rest = [key for key in judged if key in questions and key not in given]
         cluster = clusters_of(np.array([code[key] for _, key in both] + [code[key] for key in rest], np.int64))
@@ -90,16 +112,33 @@ def _mean(
     return mean_of_labels(gold, 0.95, by_item, within=(0, 1))
 
 
-def stop_rule(found: Estimate, aim: float, left: int) -> str:
-    """How many more labelled questions would narrow the interval to +/- aim, at the present variance; `left` are those
-    without a label.
+class Left(NamedTuple):
+    """How many units have a label, and how many do not: items where some hold several questions, else questions."""
+
+    unit: str
+    labelled: int
+    left: int
+
+
+def left_to_label(questions: Mapping[str, ToLabel], done: Collection[str]) -> Left:
+    """What the stop rule counts; `done` are the questions with a label."""
+    code = _items_of(questions)
+    items, labelled = set(code.values()), {code[key] for key in done}
+    unit = "question" if len(items) == len(code) else "item"
+    return Left(unit, len(labelled), len(items) - len(labelled))
+
+
+def stop_rule(found: Estimate, aim: float, left: Left) -> str:
+    """How many more labelled questions would narrow the interval to +/- aim, at the present variance.
+
+    Where items hold several questions, the interval is that of whole items, and it is items that narrow it.
     """
     if math.isnan(found.low) or not found.half_width > 0:
         return f"too few labels to estimate how many narrow the interval to ±{aim:g}"
-    due = labels_for_width(found.half_width, found.n, aim) - found.n
+    due = labels_for_width(found.half_width, left.labelled, aim) - left.labelled
     if due <= 0:
         return f"enough: the interval is ±{found.half_width:.3f}, and ±{aim:g} was asked for"
-    if due > left:
-        told = f"±{aim:g} would take labels on {counted(int(due), 'more question')}, and {left:,} are left"
-        return f"{told}: the interval is ±{found.half_width:.3f}"
-    return f"labels on {counted(int(due), 'more question')} bring the interval from ±{found.half_width:.3f} to ±{aim:g}"
+    more = f"labels on {counted(int(due), f'more {left.unit}')}"
+    if due > left.left:
+        return f"±{aim:g} would take {more}, and {left.left:,} are left: the interval is ±{found.half_width:.3f}"
+    return f"{more} bring the interval from ±{found.half_width:.3f} to ±{aim:g}"
