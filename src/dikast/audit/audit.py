@@ -25,7 +25,7 @@ from dikast.audit.sections.label_probabilities import (
     reliability_table,
     uncalibrated_table,
 )
-from dikast.audit.sections.leaderboard import leaderboard_tables
+from dikast.audit.sections.leaderboard import leaderboard
 from dikast.audit.sections.pair_tables import pair_tables
 from dikast.audit.sections.raters import rater_pairs_table, raters_table
 from dikast.audit.sections.score_intervals import Centres, conformal_table
@@ -41,11 +41,11 @@ from dikast.audit.sections.slices import Slices, slice_table, unlabelled_table
 from dikast.audit.sections.within import within_table
 from dikast.audit.statistics.intervals import Resampling, mean_estimate
 from dikast.audit.tables.canonical_order import in_canonical_order, sorted_names
-from dikast.audit.tables.columns import Words, group_codes
+from dikast.audit.tables.columns import group_codes
 from dikast.audit.tables.load import Data, load
 from dikast.audit.tables.questions import clustered, one_row_each
 from dikast.audit.tables.record_rows import Watch
-from dikast.audit.tables.refs import PLAYED, Ref
+from dikast.audit.tables.refs import Ref
 from dikast.audit.tables.row_scales import note_of, row_scales
 from dikast.audit.tables.run_rows import RESPONSE, asked_orders, gold_scale_of, has_gold, scale_of, scales_by_rubric
 from dikast.audit.tables.scored import Scored, equated, scored
@@ -233,7 +233,7 @@ def _scores(data: Data) -> list[Table]:
     tables = [
         failure_table(given.status, how.level, data.words.get("marker"), given.cluster, data.words.get("conflict"))
     ]
-    tables.extend(_leaderboard(data, given))
+    tables.extend(leaderboard(data, given))
     slices = _slices(data)
     if not plan.gold:
         tables.append(unlabelled_table([("all", np.ones(len(data), bool))], given, how, ""))
@@ -258,13 +258,6 @@ def _scores(data: Data) -> list[Table]:
     tables.extend(_raters(data, given))
     tables.extend(_alt_test(data, given))
     return tables
-
-
-def _leaderboard(data: Data, given: Scored) -> Iterator[Table]:
-    """The systems of a run whose items say which system each response is of."""
-    if (systems := data.words.get(PLAYED[0])) is not None and len(systems.names) > 1:
-        criteria = data.words.get("criterion", Words(np.zeros(len(data), np.int64), [""]))
-        yield from leaderboard_tables(systems, data.words.get(PLAYED[1]), criteria, given, data.plan.level)
 
 
 def _sliced(given: Scored, slices: Slices, how: Resampling, *, labelled: bool) -> Iterator[Table]:

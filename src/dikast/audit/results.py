@@ -282,10 +282,14 @@ class HeadToHead:
 
 @dataclass(frozen=True, slots=True)
 class Leaderboard:
-    """Systems by their mean score, the best first; `lead`: the first minus the second on the same prompts, if known."""
+    """Systems by their mean score, the best first; `lead`: the first minus the second on the same prompts, if known.
+
+    `weights`: what each criterion counts in the score of a response, in words; "" where criteria count alike.
+    """
 
     systems: Mapping[str, SystemScore]
     lead: Estimate | None
+    weights: str = ""
 
 
 @dataclass(frozen=True, slots=True)

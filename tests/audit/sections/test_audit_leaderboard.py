@@ -1,8 +1,14 @@
 """The leaderboard, by hand."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+import runs
+from dikast.audit.audit import audit_file
+from dikast.audit.plan import AuditPlan
 from dikast.audit.results import Leaderboard
 from dikast.audit.sections.leaderboard import leaderboard_tables
 from dikast.audit.tables.columns import Words
@@ -79,3 +85,61 @@ def test_rank_sets_hold_every_place_that_paired_differences_leave_open() -> None
     assert ranked(first, second, third) == [(1, 1, 2), (1, 1, 2), (3, 3, 3)]
     # one prompt: nothing has an interval, every place is open
     assert ranked([5], [3]) == [(1, 1, 2), (2, 1, 2)]
+
+
+WEIGHTED = [{"name": "right", "criterion": "Is it right?", "scale": "1-5", "weight": 3},
+            {"name": "short", "criterion": "Is it short?", "scale": "1-5"}]  # fmt: skip
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["the run's sheet", "each item's own"])
+def test_a_sheet_with_weights_ranks_by_weighted_totals(own: bool, tmp_path: Path) -> None:
+    # x: right 4, short 1; y: right 3, short 5. Unweighted y leads (4 against 2.5); 3:1 x has 3.25, y 3.5; and of the
+    # last prompt y has 3, 1 = 2.5 by weight: y (3.5 + 3.5 + 2.5) / 3 = 3.1667 is behind x
+    sheet = {"name": "answer", "criteria": WEIGHTED}
+    scores = {"x": [(4, 1)] * 3, "y": [(3, 5), (3, 5), (3, 1)]}
+    rows = [
+        {"id": f"{name}{k}", "instruction": f"Question {k}?", "response": f"{name} {k}", "model": name,
+         "gold": {"right": right, "short": short}, **({"rubric": sheet} if own else {})}
+        for name, given in scores.items() for k, (right, short) in enumerate(given)
+    ]  # fmt: skip
+    items, rubric = runs.write_jsonl(tmp_path / "items.jsonl", rows), tmp_path / "sheet.json"
+    rubric.write_text(json.dumps(sheet))
+    line = ("grade", items, "--judge", "mock:oracle,r=1", "--out", tmp_path / "run", "-q")
+    done = runs.dikast_here(*line, *(() if own else ("--rubric", rubric)))
+    assert done.returncode == 0, done.stderr
+    found = audit_file(AuditPlan(tmp_path / "run", draws=20))
+    board = found.result(Leaderboard)
+    assert board is not None
+    assert {name: each.mean.value for name, each in board.systems.items()} == pytest.approx({"x": 3.25, "y": 9.5 / 3})
+    assert [each.mean.n for each in board.systems.values()] == [3, 3]
+    totals: dict[str, list[float]] = {"x": [], "y": []}
+    for each in runs.lines(tmp_path / "run" / "totals.jsonl"):
+        totals[each["item"][0]].append(1 + 4 * each["total"])  # goodness on 1-5
+    assert {name: sum(each) / 3 for name, each in totals.items()} == pytest.approx({"x": 3.25, "y": 9.5 / 3})
+    rate = board.systems["x"].win_rate
+    assert rate is not None
+    assert rate.value == pytest.approx(1 / 3)  # by total: two lost, one won
+    assert "(right 3, short 1)" in " ".join(found["leaderboard"].notes)
+    where = audit_file(AuditPlan(tmp_path / "run", draws=20, where=("criterion=short",))).result(Leaderboard)
+    assert where is not None
+    assert (list(where.systems), where.weights) == (["y", "x"], "")
+
+
+def test_a_response_that_failed_by_one_criterion_has_no_weighted_score(tmp_path: Path) -> None:
+    rows = [
+        {"id": f"{name}{k}", "instruction": f"Question {k}?", "response": f"{name} {k}", "model": name, "gold": None}
+        for name in "xy" for k in range(20)
+    ]  # fmt: skip
+    items, rubric = runs.write_jsonl(tmp_path / "items.jsonl", rows), tmp_path / "sheet.json"
+    rubric.write_text(json.dumps({"name": "answer", "criteria": WEIGHTED}))
+    runs.dikast_here(
+        "grade", items, "--judge", "mock:random,failing=.3", "--rubric", rubric, "--out", tmp_path / "run", "-q"
+    )
+    board = audit_file(AuditPlan(tmp_path / "run", draws=20)).result(Leaderboard)
+    assert board is not None
+    totals = runs.lines(tmp_path / "run" / "totals.jsonl")
+    for name, each in board.systems.items():
+        known = [one["total"] for one in totals if one["item"][0] == name and one["total"] is not None]
+        assert (each.mean.n, each.failed) == (len(known), 20 - len(known))
+        assert each.mean.value == pytest.approx(1 + 4 * sum(known) / len(known))
+    assert sum(each.failed for each in board.systems.values()) > 3

@@ -11,17 +11,39 @@ from dikast.audit.estimate import Estimate
 from dikast.audit.rendering import Cell, Table, table
 from dikast.audit.results import Leaderboard, SystemScore
 from dikast.audit.sections.head_to_head import MOST_SYSTEMS, scored_table
+from dikast.audit.sections.sheet_totals import sheet_totals
 from dikast.audit.statistics.agreement import range_of
 from dikast.audit.statistics.intervals import mean_estimate, share
 from dikast.audit.tables.columns import Words, group_codes
+from dikast.audit.tables.load import Data
+from dikast.audit.tables.refs import PLAYED
 from dikast.audit.tables.scored import Scored
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 
+def leaderboard(data: Data, given: Scored) -> Iterator[Table]:
+    """The systems of a run whose items say which system each response is of; none where fewer than two are known.
+
+    Where criteria weigh unequally, a response counts with the weighted total of its criteria.
+    """
+    systems, prompts = (data.words.get(role) for role in PLAYED)
+    if systems is None or len(systems.names) < 2:
+        return
+    criteria = data.words.get("criterion", Words(np.zeros(len(data), np.int64), [""]))
+    totals, level = sheet_totals(data, given), data.plan.level
+    if totals is None:
+        yield from leaderboard_tables(systems, prompts, criteria, given, level)
+        return
+    systems, prompts = (each and Words(each.codes[totals.rows], each.names) for each in (systems, prompts))
+    assert systems is not None
+    criteria = Words(np.zeros(len(totals.rows), np.int64), [""])
+    yield from leaderboard_tables(systems, prompts, criteria, totals.given, level, totals.weights)
+
+
 def leaderboard_tables(
-    systems: Words, prompts: Words | None, criteria: Words, given: Scored, level: float
+    systems: Words, prompts: Words | None, criteria: Words, given: Scored, level: float, weights: str = ""
 ) -> Iterator[Table]:
     """The leaderboard of the systems (n,) of the rows, and who beats whom on the same prompts.
 
@@ -49,10 +71,19 @@ def leaderboard_tables(
     order = sorted(found, key=lambda name: (math.isnan(found[name].mean.value), -better * found[name].mean.value, name))
     codes = [systems.names.index(name) for name in order[:2]]
     lead = None if scores is None or place is None else _lead(scores, place, codes, better, level, given.bounds)
-    result = Leaderboard({name: found[name] for name in order}, lead)
+    result = Leaderboard({name: found[name] for name in order}, lead, weights)
     yield _told(result, order, given.unit)
     if scores is not None and place is not None:
         yield scored_table(scores, place, systems.names, level)
+
+
+def weighted_told(weights: str) -> str:
+    """What a score is where criteria weigh unequally; "" where they do not."""
+    if not weights:
+        return ""
+    return (
+        f"the score of a response is its weighted mean over the criteria ({weights}); without one of them it has none"
+    )
 
 
 def _told(result: Leaderboard, order: list[str], unit: str) -> Table:
@@ -65,10 +96,11 @@ def _told(result: Leaderboard, order: list[str], unit: str) -> Table:
         note = f"{order[0]} minus {order[1]}, on the {result.lead.n:,} prompts of both: {result.lead:+.3f}"
     return table(
         "leaderboard",
-        f"{len(order)} systems by mean score{unit}",
+        f"{len(order)} systems by mean score{unit}" + (", criteria by weight" if result.weights else ""),
         ("system", *(["rank"] if ranked else []), "n", "mean score", "win rate", "no verdict"),
         rows,
         "win rate: against each other system on the same prompt, a tie is half a win; intervals resample prompts",
+        weighted_told(result.weights),
         _RANKED if ranked else "",
         note,
         result=result,

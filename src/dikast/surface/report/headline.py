@@ -19,6 +19,7 @@ from dikast.audit.results import (
     ScoreIntervals,
     Slices,
 )
+from dikast.audit.sections.leaderboard import weighted_told
 from dikast.core.text import counted, one_line
 from dikast.core.verdict import Usage
 from dikast.judging.label_scores import bounded_told
@@ -109,7 +110,7 @@ def leaders(page: RunPage) -> list[str]:
     told = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
     if more := len(found.systems) - len(shown):
         told.append(f"and {more:,} more")
-    return [*told, lead] if (lead := lead_told(found)) else told
+    return [*told, *filter(None, (lead_told(found), weighted_told(found.weights)))]
 
 
 def lead_told(found: Leaderboard) -> str:

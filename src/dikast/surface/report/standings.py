@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from dikast.audit.estimate import Estimate
 from dikast.audit.results import Failures, HeadToHead, Leaderboard, Meeting, PlayerRanking, Players
+from dikast.audit.sections.leaderboard import weighted_told
 from dikast.core.text import markdown, one_line
 from dikast.surface.report.collect import RunPage
 from dikast.surface.report.headline import main_figure
@@ -76,6 +77,8 @@ def _of_scores(board: Leaderboard, met: HeadToHead | None) -> Standings:
     ]
     ends = [end for row in rows for end in (row.main.low, row.main.high, row.main.value) if not math.isnan(end)]
     note = "Rank set: every place that the differences on the same prompts leave open. Win rate: a tie is half a win."
+    if told := weighted_told(board.weights):
+        note += f" {told[0].upper()}{told[1:]}."
     return Standings("Leaderboard", "mean score", ("win rate", "n", "no verdict"), tuple(rows),
                      min(ends, default=0.0), max(ends, default=1.0), math.nan, note, met)  # fmt: skip
 
