@@ -46,8 +46,8 @@ from dikast.audit.tables.load import Data, load
 from dikast.audit.tables.questions import clustered, one_row_each
 from dikast.audit.tables.record_rows import Watch
 from dikast.audit.tables.refs import Ref
-from dikast.audit.tables.row_scales import note_of, row_scales
-from dikast.audit.tables.run_rows import RESPONSE, asked_orders, gold_scale_of, has_gold, scale_of, scales_by_rubric
+from dikast.audit.tables.row_scales import note_of, row_scales, scale_of, scales_by_rubric
+from dikast.audit.tables.run_rows import RESPONSE, asked_orders, gold_scale_of, has_gold
 from dikast.audit.tables.scored import Scored, equated, scored
 from dikast.core.errors import UserError
 from dikast.core.runs.run_files import RUBRICS

@@ -13,7 +13,8 @@ from dikast.audit.estimate import Estimate
 from dikast.audit.plan import AuditPlan
 from dikast.audit.rendering import Audit, Cell, Table, table
 from dikast.audit.results import Accuracy, Agreement, Failures, Orders
-from dikast.audit.tables.run_rows import JOINT, PROMPT, gold_by_item, gold_scale_of, has_gold, open_rows, scale_of
+from dikast.audit.tables.row_scales import scale_of
+from dikast.audit.tables.run_rows import JOINT, PROMPT, gold_by_item, gold_scale_of, has_gold, open_rows
 from dikast.core.errors import UserError
 from dikast.core.runs.run import Run
 from dikast.core.runs.run_files import GOLD, SUMMARY, VERDICTS

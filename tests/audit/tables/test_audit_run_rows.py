@@ -1,6 +1,8 @@
 """Audits of run folders: what `grade` and `compare` wrote is read without being told how."""
 
 import json
+import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -350,3 +352,25 @@ def test_metadata_never_stands_for_a_column_of_the_run(tmp_path: Path, run_audit
     assert [row["total"] for row in found["tables"]["by meta.first"]["rows"]] == [12]
     assert "orders" not in found["tables"]
     assert ("accuracy" in found["tables"]) == pairs
+
+
+@pytest.mark.parametrize("golds", [["a", "b", "tie", "b"], [1, 0, 1, [5, 2]]], ids=["words", "numbers and a list"])
+def test_choices_are_no_gold_of_single_responses(golds: list[Any], tmp_path: Path) -> None:
+    # a run by scores: gold 1 says that the second response is better; as a score it would lie on the scale 1-5
+    rows = [
+        {"id": f"p{k}", "instruction": "Which?", "responses": [f"One {k}.", f"Two {k}."], "gold": gold}
+        for k, gold in enumerate(golds * 3)
+    ]
+    run = tmp_path / "a run"
+    line = ("compare", write_jsonl(tmp_path / "x.jsonl", rows), "--from-absolute", "--judge", "mock:random")
+    done = dikast(*line, "--rubric", "helpfulness", "--out", run, "-q")
+    assert done.returncode == 0, done.stderr
+    assert "no audit" not in done.stderr
+    told = dikast("audit", run)
+    assert told.returncode == 0, told.stderr
+    assert ("Agreement of 6 scores with gold" in told.stdout) == (golds[3] == [5, 2])  # of the three lists alone
+    (cure,) = re.findall(r"compare the choices with it by dikast (audit .*)", told.stdout)
+    if golds[3] == "b":
+        found = dikast(*shlex.split(cure))
+        assert found.returncode == 0, found.stderr
+        assert "Accuracy against gold on 12 pairs" in found.stdout

@@ -16,11 +16,10 @@ from dikast.audit.tables.derived_roles import Inputs, check_definitions, derive,
 from dikast.audit.tables.long_form import LongRows
 from dikast.audit.tables.record_rows import Rows, Watch
 from dikast.audit.tables.refs import Long, Ref, Refs, played, rated, refuse_all_of_nothing, take_derived, within_columns
-from dikast.audit.tables.row_scales import RowScales
+from dikast.audit.tables.row_scales import RowScales, check_same_scale
 from dikast.audit.tables.run_rows import (
     JOINT,
     RunRows,
-    check_same_scale,
     gold_by_item,
     has_gold,
     open_rows,
@@ -84,14 +83,7 @@ def load(plan: AuditPlan, watch: Watch | None = None) -> Data:
     data = _read_all(plan, rows, refs, keys, long, watch)
     _say_duplicates(data, keys)
     if isinstance(rows, RunRows):
-        if rows.stale:
-            data.notes.append(f"{counted(rows.stale, 'verdict')} of an earlier configuration left out")
-        if rows.asked_once:
-            data.notes.append(f"{counted(rows.asked_once, 'pair')} that the ranking asked in one order only left out")
-        if rows.outdated:
-            data.notes.append(
-                f"{counted(rows.outdated, 'joint verdict')} of other samples left out: run again to join these"
-            )
+        data.notes += rows.notes()
         _say_unmatched_items(data, gold, rows.asked_once_items)
     data = _filtered(data, plan)
     told = [undefined_told(role.removeprefix(_REASON), why) for role, why in data.words.items() if _REASON in role]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +10,8 @@ from numpy.typing import NDArray
 from dikast.audit.tables.columns import Words
 from dikast.core.errors import DataError, UserError
 from dikast.core.gold import likely_scale, told_scale
+from dikast.core.runs.rubrics import load_rubrics
+from dikast.core.runs.run_files import RUBRICS
 from dikast.core.scale import Scale
 from dikast.core.text import counted
 
@@ -199,3 +202,25 @@ def gold_on_scale(values: Floats, scale: Scale | None) -> Masks:
     if scale is None:
         return known
     return known & (values >= scale.low) & (values <= scale.high)
+
+
+def scales_by_rubric(folder: Path) -> dict[str, tuple[str, Scale]]:
+    """The name and the scale of each rubric of a run by its hash; empty where the run does not tell them."""
+    if not (folder / RUBRICS).exists():
+        return {}
+    return {name: (rubric.name, rubric.scale) for name, rubric in load_rubrics(folder).items()}
+
+
+def scale_of(folder: Path) -> Scale | None:
+    """The one scale of all rubrics of a run, direction included; None when they differ or are not told."""
+    scales = {scale for _, scale in scales_by_rubric(folder).values()}
+    return scales.pop() if len(scales) == 1 else None
+
+
+def check_same_scale(folder: Path, other: Path) -> None:
+    """UserError if the scores of two runs lie on different scales, since they then cannot be compared."""
+    scales = [scale_of(each) for each in (folder, other)]
+    if None not in scales and len({(each.labels, each.values, each.lower_is_better) for each in scales if each}) > 1:
+        raise UserError(
+            f"{other}: its scores lie on {scales[1]}, those of {folder} on {scales[0]}: judge both with one --scale"
+        )

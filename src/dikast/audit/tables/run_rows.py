@@ -3,21 +3,23 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from dikast.audit.tables.record_rows import Rows
+from dikast.audit.tables.row_scales import scales_by_rubric
 from dikast.core.canonical import fingerprint
 from dikast.core.distribution import likeliest_choice, mean_distribution
 from dikast.core.errors import DataError, UserError
-from dikast.core.gold import gold_number, gold_of_pair, gold_of_response
+from dikast.core.gold import gold_number, gold_of_pair, gold_of_response, stated
 from dikast.core.records import escaped_formula
 from dikast.core.runs.current_verdicts import RunReader
 from dikast.core.runs.judge_lock import read_lock
-from dikast.core.runs.rubrics import load_rubrics
-from dikast.core.runs.run_files import AGAIN, COMBINED, GOLD, META, RUBRICS, VERDICTS, check
+from dikast.core.runs.run_files import AGAIN, COMBINED, GOLD, META, PREFERENCES, VERDICTS, check
 from dikast.core.runs.samples import Vote, join_votes
 from dikast.core.runs.schema import GoldLine, MetaLine, derived_lines
 from dikast.core.scale import Scale
+from dikast.core.text import counted
 from dikast.core.verdict import Verdict, joint_outcome
 
 JOINT = -1  # the `sample` of a row that joins all samples of its question
@@ -56,21 +58,25 @@ class RunRows(Rows):
     and `system_b` of a pair and `response length`, the characters of its second response minus those of its first.
     `gold` maps a column to item -> value, where a value may be an object by criterion or a list by response; it is read
     on the scale of the rubric, or on `gold_scale`. A ranking asks some pairs in both orders and some in one: if any has
-    both, the others are left out and counted in `asked_once`; else the order that was asked stands as `shown`.
+    both, the others are left out and counted in `asked_once`; else the order that was asked stands as `shown`. In a run
+    that compares by scores gold is one only as a list by response; else it is a choice, and counted in `of_choices`.
     """
 
     gold: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     gold_scale: Scale | None = None
     stale: int = 0
     outdated: int = 0
+    of_choices: int = 0
     asked_once: int = 0
     asked_once_items: frozenset[str] = frozenset()
+    _by_scores: bool = False
     _rubrics: dict[str, tuple[str, Scale]] | None = None
     _meta: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[tuple[dict[str, Any], int]]:
         folder = Path(self.path)
-        self._meta = kept_metadata(folder)
+        self._meta, self.of_choices = kept_metadata(folder), 0
+        self._by_scores = _way_of(folder).get("kind") == "from-absolute"
         pairs: dict[tuple[Any, ...], tuple[dict[str, Any], int]] = {}
         joined, path = (folder / COMBINED).exists(), folder / VERDICTS
         parts: dict[tuple[Any, ...], dict[int, str]] = {}
@@ -88,7 +94,7 @@ class RunRows(Rows):
             else:
                 pairs[key] = (row, line)
         self.stale = reader.stale
-        if _is_ranking(folder):
+        if "schedule" in _way_of(folder):
             pairs = self._of_schedule(pairs)
         both = any("swapped" in row for row, _ in pairs.values())
         for row, line in pairs.values():
@@ -98,6 +104,21 @@ class RunRows(Rows):
                 yield _pair_joined(row, both=both), line
         if joined:
             yield from self._joint(folder / COMBINED, parts)
+
+    def notes(self) -> Iterator[str]:
+        """What was left out while the rows were read."""
+        if self.stale:
+            yield f"{counted(self.stale, 'verdict')} of an earlier configuration left out"
+        if self.asked_once:
+            yield f"{counted(self.asked_once, 'pair')} that the ranking asked in one order only left out"
+        if self.outdated:
+            yield f"{counted(self.outdated, 'joint verdict')} of other samples left out: run again to join these"
+        if self.of_choices:
+            yield (
+                "gold says which of two responses is better, and these rows are single responses: compare the choices "
+                f"with it by dikast audit {quote(str(Path(self.path) / PREFERENCES))} --pairwise --score outcome "
+                f"--gold gold@{quote(str(Path(self.path) / GOLD))} --id item"
+            )
 
     def _of_schedule(
         self, pairs: Mapping[tuple[Any, ...], tuple[dict[str, Any], int]]
@@ -160,6 +181,9 @@ class RunRows(Rows):
             scale = replace(self.gold_scale, lower_is_better=scale is not None and scale.lower_is_better)
         if len(responses) > 1:
             return gold_of_pair(value, str(row["criterion"]), responses, scale)
+        if self._by_scores and not isinstance(stated(value, str(row["criterion"]), pair=True), list):
+            self.of_choices += 1
+            return None
         found = gold_of_response(value, str(row["criterion"]), responses[0])
         number = gold_number(found, scale) if scale is not None else None
         return found if number is None else number
@@ -241,8 +265,8 @@ def _joined_order(asked: Sequence[Mapping[str, Any]], order: str) -> dict[str, A
     }
 
 
-def _is_ranking(folder: Path) -> bool:
-    return "schedule" in ((read_lock(folder) or {}).get("way") or {})
+def _way_of(folder: Path) -> Mapping[str, Any]:
+    return (read_lock(folder) or {}).get("way") or {}
 
 
 def _as_shown(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -281,7 +305,7 @@ def asked_orders(folder: Path) -> set[str] | None:
     Reads no further than until both orders were seen. UserError or DataError as `open_rows`.
     """
     rows, orders = open_rows(folder), set[str]()
-    if _is_ranking(folder):
+    if "schedule" in _way_of(folder):
         return next((row.keys() & set(ORDERS) for row, _ in rows), None)
     for verdict, line in RunReader(folder):
         row = rows.checked(verdict, folder / VERDICTS, line) if isinstance(rows, RunRows) else {}
@@ -289,28 +313,6 @@ def asked_orders(folder: Path) -> set[str] | None:
         if "first" not in row or len(orders) == len(ORDERS):
             return orders
     return orders or None
-
-
-def scales_by_rubric(folder: Path) -> dict[str, tuple[str, Scale]]:
-    """The name and the scale of each rubric of a run by its hash; empty where the run does not tell them."""
-    if not (folder / RUBRICS).exists():
-        return {}
-    return {name: (rubric.name, rubric.scale) for name, rubric in load_rubrics(folder).items()}
-
-
-def scale_of(folder: Path) -> Scale | None:
-    """The one scale of all rubrics of a run, direction included; None when they differ or are not told."""
-    scales = {scale for _, scale in scales_by_rubric(folder).values()}
-    return scales.pop() if len(scales) == 1 else None
-
-
-def check_same_scale(folder: Path, other: Path) -> None:
-    """UserError if the scores of two runs lie on different scales, since they then cannot be compared."""
-    scales = [scale_of(each) for each in (folder, other)]
-    if None not in scales and len({(each.labels, each.values, each.lower_is_better) for each in scales if each}) > 1:
-        raise UserError(
-            f"{other}: its scores lie on {scales[1]}, those of {folder} on {scales[0]}: judge both with one --scale"
-        )
 
 
 def gold_scale_of(folder: Path) -> Scale | None:

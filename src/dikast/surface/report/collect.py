@@ -18,13 +18,13 @@ from dikast.audit.panel_audit import asked_in_one_order, panel_audit
 from dikast.audit.plan import AuditPlan
 from dikast.audit.rendering import Audit
 from dikast.audit.tables.record_rows import Rows
+from dikast.audit.tables.row_scales import check_same_scale
 from dikast.audit.tables.run_rows import (
     JOINT,
     LABELS,
     LENGTH,
     ORDERS,
     RunRows,
-    check_same_scale,
     gold_by_item,
     gold_scale_of,
     has_gold,
