@@ -25,6 +25,8 @@ _WITHDRAWN = phrases.compiled(
         "(?:that|this|it)(?:['’]s| is| was) the wrong way a?round,"
         "I (?:cannot|can['’]t|could not) (?:decide|choose|tell which), never ?mind, oops, on second thought,"
         r"actually\W{1,3}no(?=\W|$), no\W{1,3}wait(?=\W|$), hard to (?:say|tell)(?=\W|$),"
+        r"(?:I(?:['’]m| am| remain) (?:still )?|(?<=[;.–—-] )(?:still )?)undecided(?=\s*(?:[.;!]|$)),"
+        r"but so (?:is|was) (?:this|that|mine), (?:(?<![\d.,])0 ?%|zero per ?cent|not at all) (?:sure|certain|confident),"
         "on reflection, on closer look, not really, I take (?:it|that) back, I made a mistake, I was wrong, I misread,"
         "I misspoke, I spoke too soon, I (?:have )?changed my mind, I was (?:only |just )?(?:joking|kidding),"
         "that was (?:a joke|sarcasm|sarcastic|irony|ironic), the above is (?:wrong|void|invalid|a mistake|not my),"
@@ -153,6 +155,8 @@ def _alternatives(text: str, stated: Stated, earlier: tuple[Stated, ...]) -> str
         return f"one sentence states two verdicts: {text[before.start : stated.end][:120]!r}"
     if len(gap) > _NEAR or _ALTERNATIVE.fullmatch(gap) is None:
         return ""
+    if not gap.strip() and text.count("```", 0, stated.start) % 2:
+        return f"one block of code holds two verdicts: {text[before.start : stated.end][:120]!r}"
     bare = not gap.strip(" *_`.;")
     if _CONNECTED.search(gap) is None and (
         "\n" in gap or text[stated.start] == "{" or (bare and _SELF.match(text, stated.start))

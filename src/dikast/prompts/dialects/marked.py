@@ -59,10 +59,13 @@ _BRIDGE = re.compile(r"(?<!\w)overall\s{1,3}+score\s{1,3}+is(?!\w)", re.I)
 
 
 def read_bridge(text: str, target: Target) -> Reading:
-    """The last `[RESULT] LABEL`; failing any, the sentence that leads to it: `So the overall score is LABEL.`"""
+    """The last `[RESULT] LABEL`; without `[RESULT]`, the sentence that leads to it: `So the overall score is LABEL.`"""
     reading = read_bracketed(text, target)
     bridges = [Place(m.start(), m.end(), opens=False) for m in _BRIDGE.finditer(text)]
     if reading.stated is None:
+        last = next(reversed(list(_BRACKETED.finditer(text))), None)
+        if last is not None and bridges and bridges[-1].start < last.start() and rest_after(text, last.end()).strip():
+            return reading  # other words stand where the verdict is due
         bridge = _last(text, bridges, target, "the bridge sentence")
         return bridge if bridge.stated is not None else reading
     found = [(place.start, read_before(text, place.end, reading.stated.start, target)) for place in bridges]

@@ -68,7 +68,7 @@ _REPORTED = compiled(
     r"(?![^\n]{0,60}(?<!\w)(?:I|we|my|our)(?!\w))[^,.;!?\n]{0,60}\Z",
 )
 _LEADS_ON = re.compile(r":[*_\s]{0,6}\Z")
-_SENTENCE = re.compile(r"[.!?;。！？][\"'”’*_)\]]{0,4}\s|[。！？]")
+_SENTENCE = re.compile(r"(?:[!?;。！？]|(?<!e\.g)(?<!i\.e)\.)[\"'”’*_)\]]{0,4}\s|[。！？]")
 
 
 def mentioned(text: str, start: int, end: int) -> bool:
