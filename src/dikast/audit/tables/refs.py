@@ -2,12 +2,13 @@
 
 import dataclasses
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
 from dikast.audit.plan import AuditPlan
 from dikast.audit.tables.derived import in_order
 from dikast.audit.tables.long_form import ALL, LongRows
-from dikast.audit.tables.run_rows import of_shared_responses, players_of
+from dikast.audit.tables.run_rows import PROMPT, kept_metadata, of_shared_responses
 from dikast.core.errors import UserError
 
 PLAYED = ("played system", "played prompt")  # whose response a row is of, and what was asked, for a leaderboard
@@ -101,3 +102,11 @@ def within_columns(plan: AuditPlan, run: bool) -> dict[str, str]:
     if plan.over and not within:
         raise UserError("--over needs --within: name the column of groups, such as that of responses")
     return {"within": within, **{f"over {name}": name for name in plan.over or over}} if within else {}
+
+
+def players_of(folder: Path) -> tuple[str, ...]:
+    """The columns that name the system and the prompt of each response, of a run that judged several systems."""
+    kept = [about for about in kept_metadata(folder).values() if len(about.get("systems", ())) == 1]
+    if len({about["systems"][0] for about in kept}) < 2:
+        return ()
+    return ("system", PROMPT) if any(about.get("prompt") for about in kept) else ("system",)

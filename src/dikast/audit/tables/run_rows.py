@@ -205,14 +205,6 @@ def of_shared_responses(folder: Path) -> tuple[str, ...]:
     return tuple(columns) if shared else ()
 
 
-def players_of(folder: Path) -> tuple[str, ...]:
-    """The columns that name the system and the prompt of each response, of a run that judged several systems."""
-    kept = [about for about in kept_metadata(folder).values() if len(about.get("systems", ())) == 1]
-    if len({about["systems"][0] for about in kept}) < 2:
-        return ()
-    return ("system", PROMPT) if any(about.get("prompt") for about in kept) else ("system",)
-
-
 def _about(about: Mapping[str, Any], responses: Sequence[int]) -> dict[str, Any]:
     """Columns of a row from its item's metadata and systems."""
     meta, systems, lengths = about.get("meta", {}), about.get("systems", []), about.get("lengths", [])
