@@ -70,9 +70,9 @@ def progress(
         key: [label_alike(questions[key], one, two) for one, two in combinations(given.values(), 2)]
         for key, given in by_question.items()
     }
-    alike, many = ([float(count(each)) for each in pairs.values()] for count in (sum, len))
+    agreeing, many = ([float(count(each)) for each in pairs.values()] for count in (sum, len))
     found = {
-        "raters agree": pooled_share(alike, many, 0.95, _alone([code[key] for key in pairs]))
+        "raters agree": pooled_share(agreeing, many, 0.95, _alone([code[key] for key in pairs]))
         if any(many)
         else share([], 0.95, note="no question has two labels"),
         "same label again (repeats)": _share(again),

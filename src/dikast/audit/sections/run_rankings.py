@@ -8,7 +8,8 @@ import numpy as np
 from dikast.audit.plan import AuditPlan
 from dikast.audit.rendering import Cell, Table, table
 from dikast.audit.statistics.against_gold.rank_agreement import RankAgreement, Ranks, rank_agreement
-from dikast.audit.tables.run_rows import gold_scale_of, scales_by_rubric
+from dikast.audit.tables.row_scales import scales_by_rubric
+from dikast.audit.tables.run_rows import gold_scale_of
 from dikast.core.gold import gold_number, gold_of_response, stated
 from dikast.core.runs.run_files import GOLD, RANKINGS
 from dikast.core.runs.schema import GoldLine, RankingLine, derived_lines
