@@ -316,8 +316,9 @@ def test_a_run_without_part_of_the_question_is_compared_item_by_item(tmp_path: P
         "gold": {"column": "score", "scale": "1-5"}, "official": {"metric": "pearson"},
     }  # fmt: skip
     bench = own(tmp_path, rows, **keys)
-    judge_own(bench, "mock:oracle,r=0.8", tmp_path / "whole")
-    judge_own(bench, "mock:oracle,r=0.8", tmp_path / "less", "--without", "reference")
+    words = ("run", bench, "--judge", "mock:oracle,r=0.8", "--data", tmp_path, "-q")
+    for more in (("--out", tmp_path / "whole"), ("--out", tmp_path / "less", "--without", "reference")):
+        assert run(*words, *more).exit_code == 0
     told = json.loads(run("report", tmp_path / "whole", tmp_path / "less", "--draws", 50, "--json").stdout)
     whole, less = (card["ours"] for card in told)
     gap = whole["with less without reference: pearson"]

@@ -60,7 +60,10 @@ def from_file(items: Sequence[Item], path: Path) -> Brought:
         told.append(f"{counted(len(lacking), 'prompt')} without a response left out: {_some(lacking)}")
     found = [_with(item, each, alone=len(given[item.id]) == 1) for item in items for each in _of(given, item)]
     if gold := sum(item.gold is not None for item in found):
-        told.append(f"gold of {counted(gold, 'response')} from {path.name}")
+        guessed = next(
+            (each.gold_from for answers in given.values() for each in answers.values() if each.gold_from), ""
+        )
+        told.append(f"gold of {counted(gold, 'response')} from {path.name}" + (f", column {guessed!r}" * bool(guessed)))
     return Brought(found, (f"responses: {path.name}", *told))
 
 

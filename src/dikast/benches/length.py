@@ -2,25 +2,24 @@
 
 import numpy as np
 
-from dikast.audit.audit import judged_scores, rows_of
+from dikast.audit.audit import judged_scores
 from dikast.audit.estimate import Estimate
-from dikast.audit.plan import AuditPlan
 from dikast.audit.statistics.intervals import bounded_mean
 from dikast.audit.statistics.length_bias import length_slope
 from dikast.audit.tables.choices import FIRST, NONE, SECOND
+from dikast.audit.tables.load import Data
 from dikast.audit.tables.paired import paired
 from dikast.benches.definition import Bench
 from dikast.core.errors import UserError
 
 
-def length_bias(bench: Bench, plan: AuditPlan) -> tuple[str, Estimate, str]:
-    """The name, the value and the rule of the length bias of an audit's rows, whose plan names a column of lengths.
+def length_bias(bench: Bench, data: Data) -> tuple[str, Estimate, str]:
+    """The name, the value and the rule of the length bias of an audit's rows, which hold lengths.
 
     Of pairs: how much oftener the judge takes the longer response than gold does (than half of the time, without
     gold). Of scores: by how much the error rises when the response is twice as long; without gold, the score.
     """
-    data = rows_of(plan)
-    length = data.numbers["length"]
+    plan, length = data.plan, data.numbers["length"]
     if bench.pairs:
         given = paired(data)
         final = given.gold if given.final is None else given.final

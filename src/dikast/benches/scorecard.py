@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from dikast.audit.audit import audit_file
+from dikast.audit.audit import audit_rows
 from dikast.audit.estimate import Estimate
 from dikast.audit.plan import AuditPlan
 from dikast.audit.rendering import Audit, Table, table
@@ -222,12 +222,12 @@ def measured(
     if bench.protocol.missing != "drop" and not plan.file.is_dir():
         told = (*told, f"the authors count a missing verdict as {bench.protocol.missing}")
     plan = replace(plan, unscored="drop")  # how the authors count missing verdicts is part of the official figures
-    audit = audit_file(plan)
+    audit, data = audit_rows(plan)
     if not gold and "agreement" not in audit and "accuracy" not in audit:
         told = (*told, "the bench has no gold: agreement cannot be measured")
     sliced = groups if groups is not None else [plan.by] if plan.by else []
     official = tuple(official_figures(bench, plan, audit, sliced))
-    biased = (length_bias(bench, plan),) if plan.length and bench.kind in ("pairs", "graded pairs", "scores") else ()
+    biased = (length_bias(bench, data),) if plan.length and bench.kind in ("pairs", "graded pairs", "scores") else ()
     about = (_state(bench), *told)
     return Scorecard(bench, judge, about, official, audit, spent or {}, _warnings(bench, judge), biased)
 
