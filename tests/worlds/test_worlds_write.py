@@ -1,6 +1,8 @@
 import hashlib
+import re
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import orjson
@@ -112,6 +114,11 @@ def test_a_folder_with_something_else_is_left_alone(tmp_path: Path) -> None:
         write_world(Settings(), 0, tmp_path / "x")
 
 
+def _golds(folder: Path) -> list[dict[str, Any]]:
+    rows = [orjson.loads(line) for line in (folder / "items-00000.jsonl").read_bytes().splitlines()]
+    return [one for row in rows for one in row["gold"]["responses"]]
+
+
 def test_the_contact_sheet_marks_what_is_wrong(tmp_path: Path) -> None:
     write_world(Settings(size=48, responses=2, split="all"), 6, tmp_path / "w")
     html, picture = peek(tmp_path / "w", tmp_path / "sheet", n=6)
@@ -120,6 +127,11 @@ def test_the_contact_sheet_marks_what_is_wrong(tmp_path: Path) -> None:
     assert 'class="wrong"' in text
     assert 'class="right"' in text
     assert text.count("data:image/png") == 12
+    assert text.count("<dt class=gold>") == 12
+    for one, lost in zip(
+        _golds(tmp_path / "w"), re.findall(r'class="sum">(\d+) points? lost: gold (\S+?)[ <]', text), strict=True
+    ):
+        assert lost == (str(one["penalty"]), one["label"])
     assert picture.read_bytes().startswith(b"\x89PNG")
     with pytest.raises(UserError, match="no items"):
         peek(tmp_path, tmp_path / "none")

@@ -1,25 +1,35 @@
-"""A contact sheet of a world: pictures, responses with wrong claims marked, gold and rubrics.
+"""A contact sheet of a world: pictures, rubrics, responses with wrong claims marked, and gold step by step.
 
 It reads the records from disk, so that a person checks exactly what a judge will get.
 """
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dikast.core.errors import UserError
 from dikast.core.records import read_records, write_file
-from dikast.core.text import in_shell
+from dikast.core.text import counted, in_shell
+from dikast.worlds.scoring.aspects import ASPECTS, points
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Canvas
 
 _COLOURS = {"right": "#1b6e3c", "wrong": "#b3261e", "unsupported": "#9a5b00"}
+
+
+class _Line(NamedTuple):
+    """One sentence: its verdict and correction ("" for what is no claim), and the points it costs."""
+
+    text: str
+    verdict: str = ""
+    note: str = ""
+    cost: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +39,11 @@ class _Card:
     title: str
     pictures: tuple[Path, ...]
     instruction: str
-    lines: tuple[tuple[str, str, str], ...]  # sentence, verdict, correction
+    lines: tuple[_Line, ...]
     gold: str
     rubric: str
+    counted: tuple[tuple[str, int], ...]  # what the response as a whole loses, and how many points
+    levels: tuple[tuple[str, str, bool], ...]  # best first: label, description, whether gold is this one
 
 
 def peek(world: str | Path, out: str | Path, *, n: int = 24) -> list[Path]:
@@ -56,7 +68,6 @@ def peek(world: str | Path, out: str | Path, *, n: int = 24) -> list[Path]:
 def _cards(value: dict[str, Any], folder: Path) -> list[_Card]:
     gold, rubric = value["gold"], value["rubric"]
     instruction, shown = _split(value["instruction"], folder)
-    levels = "; ".join(f"{label}: {text}" for label, text in rubric["levels"].items())
     lower = " Lower is better." if rubric.get("lower_is_better") else ""
     answers = value["responses"] if "responses" in value else [value["response"]]
     found = []
@@ -72,10 +83,28 @@ def _cards(value: dict[str, Any], folder: Path) -> list[_Card]:
                 instruction,
                 _lines(text, one),
                 score,
-                f"{rubric['criterion']} [{levels}]{lower}",
+                f"{rubric['criterion']}{lower}",
+                tuple(_counted(value.get("meta", {}).get("spec", {}), one)),
+                tuple(_levels(rubric, one["label"])),
             )
         )
     return found
+
+
+def _counted(spec: Mapping[str, Any], gold: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    """What the response as a whole loses, by the rubric's names where it has its own."""
+    names = dict(zip(spec.get("weights", {}), spec.get("names", ()), strict=False))
+    for aspect, weight in {} if spec.get("entries") else spec.get("weights", {}).items():
+        count = gold.get("counts", {}).get(aspect)
+        if count is not None:
+            lost = weight * points(ASPECTS[aspect], count, spec["graded"])
+            yield f"{names.get(aspect, ASPECTS[aspect].names[0])}: {count}", lost
+
+
+def _levels(rubric: Mapping[str, Any], label: str) -> Iterator[tuple[str, str, bool]]:
+    told = list(rubric["levels"].items())
+    for name, text in told if rubric.get("lower_is_better") else reversed(told):
+        yield name, text, name == str(label)
 
 
 def _split(content: Any, folder: Path) -> tuple[str, list[Path]]:
@@ -92,9 +121,9 @@ def _split(content: Any, folder: Path) -> tuple[str, list[Path]]:
     return text, [folder / path for path in paths]
 
 
-def _lines(text: str, gold: dict[str, Any]) -> tuple[tuple[str, str, str], ...]:
+def _lines(text: str, gold: dict[str, Any]) -> tuple[_Line, ...]:
     """The response claim by claim, each with its verdict; text between claims has none."""
-    found: list[tuple[str, str, str]] = []
+    found: list[_Line] = []
     rest = text
     for claim in gold["claims"]:
         said, note = claim["text"], claim.get("correction", "")
@@ -103,43 +132,77 @@ def _lines(text: str, gold: dict[str, Any]) -> tuple[tuple[str, str, str], ...]:
             *before, mark = rest[:at].rsplit("\n", 1) if "\n" in rest[:at] else ["", rest[:at]]
             if any(c.isalpha() for c in mark):
                 before, mark = [*before, mark], ""
-            found += [(line.strip(), "", "") for line in before if any(c.isalpha() for c in line)]
+            found += [_Line(line.strip()) for line in before if any(c.isalpha() for c in line)]
             rest, said = rest[at + len(said) :], mark.lstrip("* ") + said
             if rest.startswith("**"):
                 rest = rest[2:]
-        found.append((said, claim["verdict"], note))
+        found.append(_Line(said, claim["verdict"], note, claim.get("cost", 0)))
     if any(c.isalpha() for c in rest):
-        found.append((rest.strip(), "", ""))
+        found.append(_Line(rest.strip()))
     return tuple(found)
 
 
-_PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><style>
-body{{font:14px/1.45 system-ui,sans-serif;margin:1.5rem;background:#f4f4f2;color:#222}}
-main{{display:grid;grid-template-columns:repeat(auto-fill,minmax(24rem,1fr));gap:1rem}}
-article{{background:#fff;border:1px solid #ddd;border-radius:6px;padding:.8rem}}
-h2{{font-size:.8rem;margin:0 0 .5rem;color:#666;font-weight:500}}
-img{{image-rendering:pixelated;width:12rem;border:1px solid #ccc;margin-right:.3rem}} .clip img{{width:5.5rem}}
-.right{{color:#1b6e3c}} .wrong{{color:#b3261e}} .wrong b,.unsupported b{{text-decoration:underline;font-weight:600}}
-.unsupported{{color:#9a5b00}} .gold{{font-weight:600}}
-.rubric,.ask{{color:#555;white-space:pre-line}} p{{margin:.35rem 0}}
+_PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
+<title>{title}</title><style>
+:root{{color-scheme:light dark;--ink:#1f2328;--soft:#59636e;--line:#d8dee4;--card:#fff;--back:#f6f7f8;--good:#1b6e3c;
+--bad:#b3261e;--gone:#8a5000;--mark:#eef4ff}}
+@media (prefers-color-scheme:dark){{:root{{--ink:#e6edf3;--soft:#9198a1;--line:#3d444d;--card:#161b22;--back:#0d1117;
+--good:#6cc58a;--bad:#ff8a80;--gone:#e5a54b;--mark:#1c2a44}}}}
+body{{font:15px/1.5 system-ui,sans-serif;margin:0 auto;padding:1.5rem 1rem;max-width:84rem;background:var(--back);
+color:var(--ink)}}
+h1{{font-size:1.3rem}} main{{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,26rem),1fr));gap:1rem}}
+article{{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:1rem;overflow-wrap:anywhere}}
+h2{{font-size:.8rem;margin:0 0 .6rem;color:var(--soft);font-weight:500}}
+h3{{font-size:.75rem;margin:.9rem 0 .2rem;color:var(--soft);font-weight:600}}
+img{{image-rendering:pixelated;width:13rem;max-width:100%;border:1px solid var(--line);margin-right:.3rem}}
+.clip img{{width:5.5rem}} p{{margin:.2rem 0;white-space:pre-line}}
+ol{{list-style:none;margin:0;padding:0}} li{{border-left:3px solid var(--line);margin:.25rem 0;padding:0 .6rem}}
+li small{{display:block;color:var(--soft);font-size:.85rem}} li em{{font-style:normal;font-weight:600}}
+.right{{border-color:var(--good)}} .right em{{color:var(--good)}} .wrong{{border-color:var(--bad)}}
+.wrong em{{color:var(--bad)}} .unsupported{{border-color:var(--gone)}} .unsupported em{{color:var(--gone)}}
+.sum{{font-weight:600;margin:.6rem 0 .2rem}} dl{{display:grid;grid-template-columns:max-content 1fr;margin:0}}
+dt,dd{{margin:0;padding:.05rem .6rem;color:var(--soft)}}
+.gold{{background:var(--mark);color:var(--ink);font-weight:600}}
 </style><h1>{title}</h1><main>{body}</main></html>
 """
 
 
 def _html(cards: Sequence[_Card], title: str) -> str:
-    body = []
-    for card in cards:
-        clip = ' class="clip"' if len(card.pictures) > 2 else ""
-        said = "".join(
-            f'<p class="{verdict}"><b>{escape(text)}</b>{f" ({verdict}: {escape(note)})" if note else ""}</p>'
-            for text, verdict, note in card.lines
-        )
-        body.append(
-            f"<article><h2>{escape(card.title)}</h2><div{clip}>{''.join(map(_embedded, card.pictures))}</div>"
-            f'<p class="ask">{escape(card.instruction)}</p>{said}<p class="gold">{escape(card.gold)}</p>'
-            f'<p class="rubric">{escape(card.rubric)}</p></article>'
-        )
-    return _PAGE.format(title=escape(f"World {title}"), body="".join(body))
+    return _PAGE.format(title=escape(f"World {title}"), body="".join(map(_article, cards)))
+
+
+def _article(card: _Card) -> str:
+    """One response: what is shown, the rubric, every claim with its points and the sum so far, and the level."""
+    clip, lost, steps = ' class="clip"' if len(card.pictures) > 2 else "", 0, []
+    for text, verdict, note, cost in card.lines:
+        lost += cost
+        told = f"<em>{verdict}</em>" + (f": {escape(note)}; {_cost(cost, lost)}" if note else "") if verdict else ""
+        steps.append(f'<li class="{verdict}">{escape(text)}<small>{told or "no claim"}</small>')
+    for name, cost in card.counted:
+        lost += cost
+        steps.append(f"<li>{escape(name)}<small>the response as a whole; {_cost(cost, lost)}</small>")
+    levels = "".join(
+        f"<dt{(mark := ' class=gold' if gold else '')}>{escape(label)}<dd{mark}>{escape(text)}"
+        for label, text, gold in card.levels
+    )
+    return (
+        f"<article><h2>{escape(card.title)}</h2><div{clip}>{''.join(map(_embedded, card.pictures))}</div>"
+        f"<h3>Instruction</h3><p>{escape(card.instruction)}</p><h3>Rubric</h3><p>{escape(card.rubric)}</p>"
+        f"<h3>Response, claim by claim</h3><ol>{''.join(steps)}</ol>"
+        f'<p class="sum">{_sum(card)}: {escape(card.gold)}</p>'
+        f"<dl>{levels}</dl></article>"
+    )
+
+
+def _cost(cost: int, lost: int = 0) -> str:
+    if not cost:
+        return "costs nothing"
+    return f"costs {counted(cost, 'point')}" + (f", {lost:,} so far" if lost > cost else "")
+
+
+def _sum(card: _Card) -> str:
+    return f"{counted(sum(line.cost for line in card.lines) + sum(n for _, n in card.counted), 'point')} lost"
 
 
 def _embedded(path: Path) -> str:
@@ -185,11 +248,13 @@ def _drawn(card: _Card) -> "Canvas":
     for text, fill, face in [
         *((line, "#555555", font) for line in card.instruction.split("\n")),
         *(
-            (f"{text}  ({verdict}: {note})" if note else text, _COLOURS.get(verdict, "#333333"), font)
-            for text, verdict, note in card.lines
+            (f"{text}  ({verdict}: {note}; {_cost(cost)})" if note else text, _COLOURS.get(verdict, "#333333"), font)
+            for text, verdict, note, cost in card.lines
         ),
-        (card.gold, "#000000", font),
+        *((f"{name}; {_cost(cost)}", "#333333", font) for name, cost in card.counted),
+        (f"{_sum(card)}: {card.gold}", "#000000", font),
         (card.rubric, "#555555", small),
+        *((f"{label}: {text}", "#000000" if gold else "#777777", small) for label, text, gold in card.levels),
     ]:
         for line in _wrapped(text, face, _WIDE - 30):
             draw.text((0, y), line, fill=fill, font=face)

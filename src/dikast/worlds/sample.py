@@ -1,5 +1,6 @@
 """One sample: its scene, rubric and responses, and the record and gold derived from them."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -8,9 +9,11 @@ from dikast.core.item import Item
 from dikast.core.part import Content, Image, Text, Turn, Video
 from dikast.core.rubric import Rubric
 from dikast.worlds.domains.protocol import DRAWN, ClaimFinding, Domain, Picture
+from dikast.worlds.feedback_voices import VOICES, Point, feedback_in
 from dikast.worlds.sampling.held_out import rules_of
 from dikast.worlds.sampling.response import Response
-from dikast.worlds.scoring.aspects import ASPECTS
+from dikast.worlds.sampling.rng import Stream
+from dikast.worlds.scoring.aspects import ASPECTS, points
 from dikast.worlds.scoring.penalty import Spec, costs, extra_cost, label_of, level_of
 from dikast.worlds.scoring.rubric_grammar import rubric_of
 from dikast.worlds.scoring.term_names import pattern_of
@@ -132,7 +135,7 @@ class Sample:
 
     def gold(self) -> dict[str, Any]:
         """The score (one response), or scores and preference (several), with claims and feedback."""
-        each = [self._gold_of(response, graded) for response, graded in zip(self.responses, self.graded, strict=True)]
+        each = [self._gold_of(*pair, i) for i, pair in enumerate(zip(self.responses, self.graded, strict=True))]
         if len(each) == 1:
             rivals = [replace(self, spec=spec, rivals=()).gold()["score"] for spec in self.rivals]
             return {**each[0], "by_rubric": [each[0]["score"], *rivals]} if rivals else each[0]
@@ -143,7 +146,7 @@ class Sample:
             found["preference"] = "tie" if levels[0] == levels[1] else "a" if levels[0] == best else "b"
         return {**found, "responses": each}
 
-    def _gold_of(self, response: Response, graded: Graded) -> dict[str, Any]:
+    def _gold_of(self, response: Response, graded: Graded, which: int) -> dict[str, Any]:
         label = label_of(graded.level, self.spec)
         spoken = {s.claim: s.text for s in reversed(response.sentences) if s.claim is not None}
         claims, lines = [], []
@@ -169,14 +172,25 @@ class Sample:
             if name in graded.counts and not self.spec.entries:
                 lines.append(f"{ASPECTS[name].names[0]}: {graded.counts[name]}")
         score = self.spec.the_scale.value(label)
+        feedback = self._voiced(claims, graded, label, which) if self.spec.terms else "\n".join(lines)
         return {
             "score": score,
             "label": label,
             "penalty": graded.penalty,
             "claims": claims,
             "counts": graded.counts,
-            "feedback": "\n".join(lines),
+            "feedback": feedback,
         }
+
+    def _voiced(self, claims: Sequence[Mapping[str, Any]], graded: Graded, label: str, which: int) -> str:
+        """From version 4 on: the feedback in a voice drawn for the response and the rubric."""
+        found = [Point(c["text"], c["verdict"], c.get("correction", ""), c["cost"]) for c in claims]
+        for (aspect, weight), name in zip(self.spec.weights, self.spec.names, strict=True):
+            count = graded.counts.get(aspect, 0)
+            said = ("broken" if count else "kept") if ASPECTS[aspect].cap == 1 else f"{count} found"
+            found.append(Point(name, "", said, weight * points(ASPECTS[aspect], count, self.spec.graded)))
+        voice = Stream("feedback", self.id, which).pick(VOICES)
+        return feedback_in(voice, found, label)
 
     def meta(self) -> dict[str, Any]:
         """Everything that made the item."""

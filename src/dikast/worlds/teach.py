@@ -20,7 +20,7 @@ from dikast.core.item import Item, item_to
 from dikast.core.part import Text
 from dikast.core.records import write_records
 from dikast.worlds.domains.paraphrases import NEUTRAL
-from dikast.worlds.domains.protocol import Claim
+from dikast.worlds.domains.protocol import DRAWN, Claim
 from dikast.worlds.domains.scene_graph import Scene, Thing, corner_cell, unnamed
 from dikast.worlds.domains.text_only import GivenText
 from dikast.worlds.domains.vocabulary import SHAPES
@@ -31,6 +31,7 @@ from dikast.worlds.sampling.rng import Stream
 from dikast.worlds.scoring.aspects import ASPECTS, points
 from dikast.worlds.scoring.penalty import Spec, subject_of
 from dikast.worlds.settings import Settings
+from dikast.worlds.truths import reference_text
 from dikast.worlds.write import Written, prepared, write_pictures
 
 ASK_TALK = "Say what is in each cell."
@@ -99,7 +100,8 @@ def _whole(sample: Sample, graded: Graded) -> Iterator[tuple[str, int, str]]:
 def lesson(sample: Sample, *, reference: bool = False, quote: bool = False) -> Item:
     """The record of `sample` with worked feedback; for pairs, that of both responses with the label each would get.
 
-    `reference`: with a reference answer that is correct about everything the (first) response mentions.
+    `reference`: with a reference answer that is correct about everything the (first) response mentions; from version 4
+    on with a flawless one that does not depend on what responses state, each statement checked against what is shown.
     """
     item = sample.item()
     gold: dict[str, Any] = dict(item.gold)
@@ -113,6 +115,9 @@ def lesson(sample: Sample, *, reference: bool = False, quote: bool = False) -> I
         )
     if not reference:
         return replace(item, gold=gold)
+    if sample.spec.terms and sample.domain.name not in DRAWN:
+        text = reference_text(sample, Stream("reference text", sample.id))
+        return replace(item, gold=gold, reference=(Text(text),) if text else None)
     claims = (gold if len(sample.responses) == 1 else gold["responses"][0])["claims"]
     told = [c["text"] if c["verdict"] == "right" else _sentence(c["correction"]) for c in claims]
     return replace(item, gold=gold, reference=(Text(" ".join(told)),))
