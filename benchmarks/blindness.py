@@ -1,10 +1,13 @@
-"""What is left for a judge that skips one of its inputs: boosted trees on everything else that made the item.
+"""`python -m benchmarks.blindness`: what is left for a judge that skips one of its inputs.
 
-The response-blind probe reads the whole state of the generator except the response: the scene, the instruction,
-with or without the rubric. What it predicts leaks through what is shown. The rubric-blind probe reads what is wrong
-with the response, and not what the rubric weighs: a floor for judges that follow rubrics.
+Boosted trees are trained on everything else that made the item. The response-blind probe reads the whole state of the
+generator except the response: the scene, the instruction, with or without the rubric. What it predicts leaks through
+what is shown. The rubric-blind probe reads what is wrong with the response, and not what the rubric weighs: a floor for
+judges that follow rubrics. From version 4 on four items share a response and its picture, so standard errors are those
+of as many items as there are responses.
 """
 
+import argparse
 import math
 import re
 from collections import Counter
@@ -16,9 +19,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dikast.worlds.domains.protocol import DRAWN
+from dikast.worlds.domains.registry import DOMAINS
 from dikast.worlds.domains.vocabulary import COLOURS, CORNERS, SHAPES, SIZES, TEXTURES
 from dikast.worlds.make import make
 from dikast.worlds.sample import Sample
+from dikast.worlds.sampling.held_out import HELD_OUT_DOMAIN
 from dikast.worlds.sampling.response import count_words
 from dikast.worlds.scoring.aspects import ASPECTS
 from dikast.worlds.settings import Settings
@@ -267,6 +273,9 @@ def _rubric(sample: Sample) -> dict[str, float]:
     spec = sample.spec
     found = {f"weight {name}": float(weight) for name, weight in spec.weights}
     found |= {f"cut {i}": float(cut) for i, cut in enumerate(spec.cuts)}
+    for term in spec.terms:
+        for name in (f"term {term.kind or 'any'}", f"word {term.word}", f"rule {term.rule}", "terms"):
+            found[name] = found.get(name, 0.0) + term.weight
     found |= {"graded": float(spec.graded), "levels": float(len(spec.cuts) + 1), "listed": float(len(spec.entries))}
     return {**found, "weighed": float(len(spec.weights)), "lower": float(spec.lower_is_better)}
 
@@ -288,3 +297,29 @@ def _faults(sample: Sample) -> dict[str, float]:
 
 def _bounded(metric: int) -> int:
     return min(metric, 5)
+
+
+def main() -> None:
+    """Print a table: each probe by domain and split, learnt from other seeds of the training split."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.blindness", description=__doc__)
+    parser.add_argument("--n", type=int, default=4000, help="items to learn from, and as many to try")
+    parser.add_argument("--domains", default=",".join(name for name in DOMAINS if name not in DRAWN))
+    parser.add_argument("--splits", default="fresh", help="of what is tried; the held-out domain has its own alone")
+    parser.add_argument("--version", type=int, default=4)
+    given = parser.parse_args()
+    print("| domain | split | n | responses | standard error | response-blind | rubric read | rubric-blind |")
+    print("|---|---|---|---|---|---|---|---|")
+    for domain in given.domains.split(","):
+        held = domain == HELD_OUT_DOMAIN
+        train = collected(Settings(domain, "domain" if held else "train", 1, version=given.version), given.n)
+        for split in ("domain",) if held else given.splits.split(","):
+            settings = Settings(domain, split, 2, version=given.version)
+            found = blind_probes(train, collected(settings, given.n))
+            responses = given.n // (settings.rubrics if given.version >= 4 else 1)
+            told = " | ".join(f"{each.r:+.3f}" for each in found)
+            error = 1 / math.sqrt(responses - 1)
+            print(f"| {domain} | {split} | {given.n:,} | {responses:,} | {error:.3f} | {told} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -83,3 +83,10 @@ def test_the_number_of_rubrics_can_be_chosen() -> None:
 def test_four_claims_are_enough_for_four_rubrics() -> None:
     samples = list(make(Settings("scenes", "fresh", 5, version=4, claims=(3, 4)), 8))
     assert {len(sample.responses[0].claims) for sample in samples} == {4}
+
+
+def test_scenes_can_hold_up_to_25_things() -> None:
+    settings = Settings("scenes", "all", 5, version=4, size=448, grid=6, objects=(3, 25), rubrics=1)
+    found = [len(sample.graph.things) for sample in make(settings, 40)]
+    assert min(found) < 8
+    assert 20 <= max(found) <= 25

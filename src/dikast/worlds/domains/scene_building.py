@@ -7,6 +7,8 @@ from dikast.worlds.domains.protocol import Draft, Slot, State
 from dikast.worlds.domains.scene_graph import OPPOSITE, Scene, Thing, corner_cell, legal, place
 from dikast.worlds.domains.vocabulary import COLOURS, CORNERS, SIZES, TEXTURES, region_of
 
+CROWDED = 12  # with a range that ends above it, from version 4 on, the number of things is uniform over the range
+
 
 class Builder:
     """Builds a scene in which slots have given states."""
@@ -68,7 +70,8 @@ class Builder:
         if missing is None:
             named = len(things) + (self.absent if even else 0)
             room = max(0, min(high, rules.grid**2 - len(self.covers)) - named)
-            missing = min(room, max(rng.below(min(3, room) + 1), low - named))
+            more = low + rng.below(high - low + 1) - named if even and high > CROWDED else rng.below(min(3, room) + 1)
+            missing = min(room, max(more, low - named, 0))
             missing += self.absent if even else 0  # another thing stands for each that is claimed and absent
         pool = [s for s in self.notes.free if any(self._colours(s))]
         shapes = self._fillers(pool, missing) if even else [rng.pick(pool) for _ in range(missing)]
