@@ -42,14 +42,14 @@ def test_by_hand() -> None:
     )
 
 
-def drawn(domain: str, **more: int) -> list[Sample]:
-    return list(make(Settings(domain, "fresh", 5, version=4, **more), 12))
+def drawn(domain: str, responses: int = 1) -> list[Sample]:
+    return list(make(Settings(domain, "fresh", 5, responses, version=4), 12))
 
 
 def test_items_of_version_4_have_feedback_in_all_voices_that_is_gold() -> None:
     assert len(VOICES) == 10
     met = set()
-    for sample in [*drawn("scenes"), *drawn("text"), *drawn("clips"), *drawn("plates", responses=2)]:
+    for sample in [*drawn("scenes"), *drawn("text"), *drawn("clips"), *drawn("plates", 2)]:
         gold = sample.gold()
         for which, one in enumerate(gold.get("responses", [gold])):
             met.add(Stream("feedback", sample.id, which).pick(VOICES))
