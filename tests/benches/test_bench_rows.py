@@ -144,8 +144,9 @@ def test_a_null_is_a_mistake_but_in_an_optional_field_which_is_left_out(tmp_path
     }
     with pytest.raises(UserError, match=r"2 rows cannot be used(.|\n)*rows.jsonl:2: field 'known': is null"):
         read_rows(tiny(**keys), tmp_path)
-    found = read_rows(tiny(**keys, optional=["reference"]), tmp_path).items
-    assert [item.reference is None for item in found] == [False, True, True]
+    found = read_rows(tiny(**keys, optional=["reference"]), tmp_path)
+    assert [item.reference is None for item in found.items] == [False, True, True]
+    assert "2 of 3 rows have no reference, which is optional: asked without it" in found.notes
     with pytest.raises(UserError, match="did you mean 'reference'"):
         tiny(**keys, optional=["refrence"])
 
@@ -154,7 +155,7 @@ def test_a_bench_whose_columns_are_from_memory_does_not_speak_of_published_field
     benches = [load_bench(name) for name in names()]
     guessed = [bench for bench in benches if "columns" in bench.from_memory]
     assert guessed
-    assert not any("from the published" in bench.standing for bench in guessed)
+    assert not any("published fields;" in bench.standing for bench in guessed)
     assert "from the published fields" in load_bench("mm-judgebias").standing
     with pytest.raises(UserError, match="could be had"):
         load_bench("focus")

@@ -62,7 +62,7 @@ def read_rows(
     files = fetch(bench, data, unverified=unverified)
     items: list[Item] = []
     errors: list[DataError] = []
-    left, seen, lacking = Counter[str](), Counter[str](), 0
+    left, seen, absent, lacking = Counter[str](), Counter[str](), Counter[str](), 0
     make = _maker(bench, _rubrics(bench, data, unverified=unverified), native=native)
     raters: dict[str, dict[str, Any]] = {}
     for file, record, variant in _records_of(bench, files):
@@ -75,6 +75,7 @@ def read_rows(
             if gone and pictures == "needed":
                 cure = "put the pictures under --data FOLDER, or leave such rows out with --skip-missing"
                 raise DataError(f"the picture {gone!r} is not there: {cure}")
+            absent.update(name for name in bench.optional if not found.get(name))
             if len(said := raters_of_row(bench, record.value)) > 1:
                 raters[item.id] = said
         except DataError as error:
@@ -92,6 +93,8 @@ def read_rows(
     notes = _told(bench, files)
     if lacking:
         notes = (*notes, f"{lacking:,} of {counted(len(items), 'row')} refer to a missing image")
+    for name, n in absent.items():
+        notes = (*notes, f"{n:,} of {counted(len(items), 'row')} have no {name}, which is optional: asked without it")
     if blind := sum(not item.instruction for item in items):
         notes = (
             *notes,

@@ -30,8 +30,9 @@ Metric = Literal[
 STATES: Mapping[State, str] = {
     "verified": "recorded judgments give the published figures through the code that scores a judge",
     "rows read": "real rows load; published figures are not recorded or do not exist",
-    "schema only": "written from the published fields; no row was seen",
+    "schema only": "no row was seen; written from the published fields, or from memory where `bench show` says so",
 }
+FROM_FIELDS = "written from the published fields; no row was seen"
 FROM_MEMORY = "written from memory; neither the published fields nor a row was seen"
 NOT_LISTED: Mapping[str, str] = {
     "focus": "FOCUS (arXiv 2604.21523): neither its rows nor a description of their columns could be had",
@@ -233,7 +234,9 @@ class Bench:
     @property
     def standing(self) -> str:
         """How far the bench was checked, in words; of columns that are from memory it does not say "published"."""
-        return FROM_MEMORY if self.state == "schema only" and "columns" in self.from_memory else STATES[self.state]
+        if self.state != "schema only":
+            return STATES[self.state]
+        return FROM_MEMORY if "columns" in self.from_memory else FROM_FIELDS
 
     @property
     def pairs(self) -> bool:
