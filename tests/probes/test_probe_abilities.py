@@ -50,6 +50,8 @@ def test_agreement_centred_by_response_by_hand() -> None:
     _, agreement = abilities(items, verdicts, [])
     assert agreement.centred.value == pytest.approx(0)
     assert agreement.centred.n == 4
+    assert (agreement.over_rubrics.value, agreement.over_rubrics.n) == (agreement.centred.value, 4)
+    assert agreement.combinations == 1  # all have the rubric "r"
     _, agreement = abilities(items[:2], verdicts[:2], [])
     assert agreement.centred.note == "too few answers"
     _, agreement = abilities(items, [said(f"{g}{k}", s) for g, s in (("a", 2), ("b", 5)) for k in (0, 1)], [])

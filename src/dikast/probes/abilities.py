@@ -65,16 +65,20 @@ class Agreement:
 
     `ignoring` is the correlation of the share of wrong claims on the same items: a judge that finds every mistake and
     ignores the rubric. `centred` subtracts each response's mean from scores and from gold; such a judge has 0 there.
+    `over_rubrics` is the same with an interval over other combinations of aspects, of which there are `combinations`.
     """
 
     gold: Estimate
     ignoring: float
     centred: Estimate
+    over_rubrics: Estimate
+    combinations: int
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values; what is undefined is null."""
         floor = self.ignoring if math.isfinite(self.ignoring) else None
-        return {"gold": self.gold.to_dict(), "ignoring_the_rubric": floor, "centred": self.centred.to_dict()}
+        plain = {"gold": self.gold.to_dict(), "ignoring_the_rubric": floor, "centred": self.centred.to_dict()}
+        return {**plain, "over_rubrics": self.over_rubrics.to_dict(), "combinations": self.combinations}
 
 
 Scores = Mapping[str, float]  # item -> goodness of the judge's verdict; failures are absent
@@ -244,8 +248,12 @@ def agreement(items: Sequence[Item], said: Scores) -> Agreement:
     ignoring = pearson(-wrong, true) if len(plain) > 2 else math.nan
     under = [members for members in _sets("reads rubrics", items).values() if all(m.id in said for m in members)]
     rows = np.array([(said[m.id], _gold(m), i) for i, members in enumerate(under) for m in members]).reshape(-1, 3)
-    within = agreement_within(rows[:, 0], rows[:, 1], rows[:, 2].astype(np.int64), Resampling())
-    return Agreement(_correlated(good, true, cluster), ignoring, within)
+    group = rows[:, 2].astype(np.int64)
+    within = agreement_within(rows[:, 0], rows[:, 1], group, Resampling())
+    weighed = [m.rubric.name for members in under for m in members if isinstance(m.rubric, Rubric)]
+    combined = np.unique(weighed, return_inverse=True)[1].astype(np.int64)
+    over = agreement_within(rows[:, 0], rows[:, 1], group, Resampling(), combined)
+    return Agreement(_correlated(good, true, cluster), ignoring, within, over, len(set(weighed)))
 
 
 _CHANGED = ("longer", "injected", "pair")

@@ -62,6 +62,8 @@ class Proof:
             f" ignores the rubric has {floor} on the same items" + (f" ({gold.gold.note})" if gold.gold.note else ""),
             f"Centred by response (several rubrics each): {gold.centred:.2f} (n {gold.centred.n:,}); a judge that"
             " ignores the rubric has 0" + (f" ({gold.centred.note})" if gold.centred.note else ""),
+            f"The same with an interval over the {gold.combinations:,} combinations of aspects that these rubrics"
+            f" weigh: {gold.over_rubrics:.2f}",
             f"Shares of right orders, ties half: yes if the interval lies above {BAR}, partly if above the floor, no if"
             f" it holds the floor and ends below {BAR}, else cannot tell",
             "Changes of goodness (0 worst, 1 best): yes (resists) if the interval lies within"
