@@ -151,6 +151,11 @@ def test_a_null_is_a_mistake_but_in_an_optional_field_which_is_left_out(tmp_path
         tiny(**keys, optional=["refrence"])
 
 
+def test_runs_of_earlier_versions_are_of_the_same_bench_where_no_question_changed() -> None:
+    before = {"mmhal": "ed8690c6468aacbe1ed9e3649168cf81", "vicuna": "98599a25c6a2fc14fc178056bcb3836b"}  # of 313152f
+    assert {name: load_bench(name).hash for name in before} == before
+
+
 def test_a_bench_whose_columns_are_from_memory_does_not_speak_of_published_fields() -> None:
     benches = [load_bench(name) for name in names()]
     guessed = [bench for bench in benches if "columns" in bench.from_memory]
