@@ -2,7 +2,7 @@
 
 For each domain and split: the share of wrong claims that the rubric does not weigh; Pearson's correlation of gold with
 scores that ignore the rubric (share of wrong claims, their severities, length in words); and contrast pairs: two
-rubrics of one response that score it differently.
+rubrics of one response that score it differently. Also the share of responses at the best level that lose no point.
 """
 
 import argparse
@@ -59,6 +59,11 @@ def contrasts(samples: Sequence[Sample]) -> int:
     return sum(a != b for family in families.values() for a, b in combinations(family, 2))
 
 
+def flawless(samples: Sequence[Sample]) -> float:
+    """Of the responses at the best level, the share that loses no point under its rubric."""
+    return float(np.mean([sample.graded[0].penalty == 0 for sample in samples if sample.levels[0] == 0]))
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.rubric_floor", description=__doc__)
@@ -66,7 +71,17 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--domains", default=",".join(name for name in DOMAINS if name not in ("pictures", "retouch")))
     given = parser.parse_args()
-    titles = ("domain", "split", "n", "not weighed", "share", "severity", "length", "contrast pairs")
+    titles = (
+        "domain",
+        "split",
+        "n",
+        "not weighed",
+        "share",
+        "severity",
+        "length",
+        "contrast pairs",
+        "best without loss",
+    )
     print(f"| {' | '.join(titles)} |\n{'|---' * len(titles)}|")
     for domain in given.domains.split(","):
         for split in ("domain",) if domain == HELD_OUT_DOMAIN else SPLITS:
@@ -75,7 +90,8 @@ def main() -> None:
             except UserError:  # a split that this domain cannot have
                 continue
             found = " | ".join(f"{value:.2f}" for value in ignoring(samples).values())
-            print(f"| {domain} | {split} | {given.n:,} | {unweighed(samples):.0%} | {found} | {contrasts(samples):,} |")
+            told = f"{unweighed(samples):.0%} | {found} | {contrasts(samples):,} | {flawless(samples):.0%}"
+            print(f"| {domain} | {split} | {given.n:,} | {told} |", flush=True)
 
 
 if __name__ == "__main__":
