@@ -14,26 +14,13 @@ import numpy as np
 from PIL import Image
 
 from benchmarks.figures import Figure, table
+from dikast.core.media import image_of_picture
 from dikast.engines.base import Completion, Request
 from dikast.engines.mock import Constant
 from dikast.rewards import Reward
 
 CALLS = 50
 GROUP = 8  # completions of one prompt
-
-
-class Timed(Constant):
-    """A mock that keeps account of the CPU time it takes itself."""
-
-    seconds = 0.0
-
-    def stream(self, requests: Iterable[Request]) -> Iterator[Completion]:
-        """As the mock, timed while it makes its reply."""
-        for request in requests:
-            began = time.thread_time()
-            reply = self.reply(request)
-            self.seconds += time.thread_time() - began
-            yield reply
 
 
 def picture(rng: np.random.Generator, side: int) -> Image.Image:
@@ -43,23 +30,39 @@ def picture(rng: np.random.Generator, side: int) -> Image.Image:
     return Image.fromarray((np.asarray(coarse, dtype=int) + noise).clip(0, 255).astype(np.uint8))
 
 
-def cost(group: Callable[[int], tuple[list[Any], list[str], dict[str, Any]]]) -> tuple[float, float]:
-    """Milliseconds of CPU a call beside the engine: the mean of all but the first call, and that of a plain grade."""
-    engine = Timed()
-    reward = Reward(engine, "helpfulness")
-    calls = [group(n) for n in range(CALLS + 1)]
-    reward(*calls[0][:2], **calls[0][2])
-    engine.seconds, began = 0.0, time.process_time()
-    for prompts, completions, columns in calls[1:]:
-        reward(prompts, completions, **columns)
-    spent = time.process_time() - began - engine.seconds
-    items = [reward.items(*call[:2], call[2]) for call in calls[1:]]
-    engine.seconds, began = 0.0, time.process_time()
-    for each in items:
-        list(reward.judge.grade_many(each))
-    plain = time.process_time() - began - engine.seconds
-    reward.close()
-    return spent / CALLS * 1000, plain / CALLS * 1000
+Group = tuple[list[Any], list[str], dict[str, Any]]
+
+
+class Recorded(Constant):
+    """A mock that keeps the requests of a call."""
+
+    def stream(self, requests: Iterable[Request]) -> Iterator[Completion]:
+        """As the mock."""
+        self.asked = list(requests)
+        return super().stream(self.asked)
+
+
+def spent_on(work: Callable[[], object]) -> float:
+    """Milliseconds of CPU of this process."""
+    began = time.process_time()
+    work()
+    return (time.process_time() - began) * 1000
+
+
+def cost(group: Callable[[int], Group]) -> tuple[float, float]:
+    """Milliseconds of CPU a call beside the engine, and those of a plain grade: medians of all but the first call."""
+    engine = Recorded()
+    found: list[tuple[float, float]] = []
+    with Reward(engine, "helpfulness") as reward:
+        for n in range(CALLS + 1):
+            prompts, completions, columns = group(n)
+            call = spent_on(lambda: reward(prompts, completions, **columns))  # noqa: B023 (called at once)
+            items = reward.items(prompts, completions, columns)
+            plain = spent_on(lambda: list(reward.judge.grade_many(items)))  # noqa: B023
+            alone = spent_on(lambda: list(Constant.stream(engine, engine.asked)))
+            found.append((call - alone, plain - alone))
+    call, plain = np.median(found[1:], axis=0)
+    return float(call), float(plain)
 
 
 def figures() -> list[Figure]:
@@ -67,22 +70,32 @@ def figures() -> list[Figure]:
     rng = np.random.default_rng(0)
     reply = "The sky is blue because air scatters short waves of light more than long ones. " * 5
 
-    def text(size: int) -> Callable[[int], tuple[list[Any], list[str], dict[str, Any]]]:
+    def text(size: int) -> Callable[[int], Group]:
         return lambda n: ([f"Why is the sky blue, {n}?"] * size, [f"{reply}{n} {i}" for i in range(size)], {})
 
-    def shown(n: int) -> tuple[list[Any], list[str], dict[str, Any]]:
-        image = picture(rng, 96)
-        return *text(GROUP)(n)[:2], {"images": [[image.copy()] for _ in range(GROUP)]}
+    def shown(side: int) -> Callable[[int], Group]:
+        def group(n: int) -> Group:
+            image = picture(rng, side)
+            return *text(GROUP)(n)[:2], {"images": [[image.copy()] for _ in range(GROUP)]}
+
+        return group
 
     found = []
     for name, group in {
         "one completion, text": text(1),
         f"{GROUP} completions of a prompt, text": text(GROUP),
-        f"{GROUP} completions of a prompt with a picture of 96 x 96": shown,
+        f"{GROUP} completions of a prompt with a new picture of 96 x 96": shown(96),
     }.items():
         spent, plain = cost(group)
         found.append(Figure(name, spent, "ms CPU a call", 5, f"a plain grade of the same items {plain:.2f}"))
-    return found
+    spent, _ = cost(shown(512))
+    encoded = np.median([spent_on(lambda: image_of_picture(picture(rng, 512))) for _ in range(CALLS)])
+    encoded -= np.median([spent_on(lambda: picture(rng, 512)) for _ in range(CALLS)])
+    note = f"of which encoding it as a PNG {encoded:.1f}"
+    return [
+        *found,
+        Figure(f"{GROUP} completions of a prompt with a new picture of 512 x 512", spent, "ms CPU a call", note=note),
+    ]
 
 
 def main() -> None:

@@ -224,6 +224,9 @@ def test_what_is_refused_before_a_call(tmp_path: Path) -> None:
     judge = Judge(ORACLE, {"name": "both", "criteria": criteria})
     with pytest.raises(UserError, match="ranking takes one criterion"):
         rank_file(judge, str(path), tmp_path / "run", RankOptions(schedule="full"))
+    single = [{"instruction": "q", "responses": ["a"]}] * 2
+    with pytest.raises(UserError, match="no item has two responses in 'responses': `dikast grade` scores single"):
+        ranked(write_jsonl(tmp_path / "single.jsonl", single), tmp_path / "run")
     written = tmp_path / "run" / "verdicts.jsonl"
     assert not written.exists() or written.read_bytes() == b""
 

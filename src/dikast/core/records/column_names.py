@@ -225,6 +225,9 @@ def lacking(
         )
         told += f" {in_words([('response_0', one), ('response_1', 'COLUMN')])}; the columns are {', '.join(columns)}"
         return told
+    several = next((name for name in columns if name == "responses" or mapped.get(name) == "responses"), "")
+    if needed == 2 and several:
+        return f"no item has two responses in {several!r}: `dikast grade` scores single ones; to compare, give each two"
     used = {column for column, field in mapped.items() if field != "gold (guessed)"}
     left = [
         each for each in columns if each not in used and each not in ITEM_KEYS and plain_name(each) not in GOLD_LIKE

@@ -23,9 +23,12 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
+from dikast.core.bounded import Bounded
 from dikast.core.errors import EngineError
 
 ZERO_WIDTH_SPACE = "\u200b"
+_SHORT = 256  # characters of pieces whose token ids are remembered
+_REMEMBERED = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,7 @@ class Tokens:
         self.special_ids = frozenset(tokenizer.all_special_ids) | frozenset(self.controls.values())
         self._unknown = tokenizer.unk_token_id
         self._spelling = _any_of(self.controls)
+        self._known: Bounded[tuple[Piece, ...], tuple[int, ...]] = Bounded(_REMEMBERED, lambda ids: 1)
         self._copies: dict[str, tuple[Any, dict[int, int]]] = {}
 
     def spellings(self, text: str) -> Iterator[re.Match[str]]:
@@ -66,7 +70,20 @@ class Tokens:
         return found
 
     def encode(self, pieces: Sequence[Piece]) -> list[int]:
-        """Token ids of the joined pieces, without any that the tokenizer would add around them."""
+        """Token ids of the joined pieces, without any that the tokenizer would add around them.
+
+        Short ones are remembered: the end of a chat template with each label behind it comes with every prompt.
+        """
+        if sum(len(piece.text) for piece in pieces) > _SHORT:
+            return self._encoded(pieces)
+        key = tuple(pieces)
+        known = self._known.get(key)
+        if known is None:
+            known = tuple(self._encoded(pieces))
+            self._known.put(key, known)
+        return list(known)
+
+    def _encoded(self, pieces: Sequence[Piece]) -> list[int]:
         expected = Counter(self.controls[piece.text] for piece in pieces if piece.control)
         joined = "".join(piece.text for piece in pieces)
         if sum(1 for _ in self.spellings(joined)) == expected.total():
