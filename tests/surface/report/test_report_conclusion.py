@@ -123,7 +123,7 @@ def test_against_people(tmp_path: Path) -> None:
         (0.6, 0.9, 0.8, "Better than chance; it is unknown whether it agrees with people as well as they agree"),
         (0.5, 0.7, 0.8, "Better than chance, but people agree more with each other"),
         (0.71, 0.9, 0.8, "Agrees with people about as well as they agree with each other"),
-        (0.6, 0.9, math.nan, "Better than a judge that ignores the input; how good it must be is not known"),
+        (0.6, 0.9, math.nan, "Better than a judge that ignores the input; whether it is good enough cannot be told"),
     ],
 )
 def test_what_is_said_of_people_is_what_the_interval_shows(low: float, high: float, people: float, told: str) -> None:

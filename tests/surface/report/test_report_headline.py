@@ -172,6 +172,9 @@ def test_two_judges_have_their_names_and_every_agreement_its_interval(tmp_path: 
         rival = orjson.loads(forms["json"])["runs"][1]["audit"]["tables"]["rival"]
         assert list(rival["rows"][0]) == ["statistic", told[1], told[0], "difference"]
         assert any(f"only {told[1]} " in note and f"only {told[0]} " in note for note in rival["notes"])
+        better, worse = (folder.name for folder in folders)
+        assert f"{better} agrees better with gold than {worse}: " in forms["html"]
+        assert "agrees better with gold than" in forms["md"]
         beside = next(line for line in forms["md"].splitlines() if line.startswith("| Agreement with gold"))
         assert len(re.findall(r"\\\[[-\d.]+, [-\d.]+\\\]", beside)) >= 2
         if verb == "compare":  # the second run is joint too: its disagreements earn nothing

@@ -116,3 +116,18 @@ def test_no_violation_of_wcag(page: Path, tab: Browser, width: int, dark: bool) 
     tab.run("document.querySelectorAll('details').forEach(each => each.open = true)")
     assert axe.violations(tab) == []
     assert tab.run("document.documentElement.scrollWidth") <= width
+
+
+def test_it_can_be_printed(page: Path, tab: Browser) -> None:
+    """On a page of A4, from a browser that shows dark pages: dark on white, and no table is cut off."""
+    tab.open(page, width=718, dark=True)  # pixels between margins of 1 cm
+    dark = {"name": "prefers-color-scheme", "value": "dark"}
+    tab.call("Emulation.setEmulatedMedia", media="print", features=[dark])
+    try:
+        shown = "getComputedStyle(document.querySelector('.light')).color.match(/\\d+/g).map(Number)"
+        assert max(tab.run(shown)) < 80
+        cut = "[...document.querySelectorAll('.board .wide')].filter(e => e.scrollWidth > e.clientWidth + 1).length"
+        assert tab.run(cut) == 0
+        assert tab.run("getComputedStyle(document.querySelector('.copy')).display") == "none"
+    finally:
+        tab.call("Emulation.setEmulatedMedia", media="", features=[dark])

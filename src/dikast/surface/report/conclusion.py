@@ -1,6 +1,7 @@
 """One conclusion in plain words, and its light: green, amber, red or grey, by the rules that docs/report.md states."""
 
 import math
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from dikast.audit.estimate import Estimate
@@ -8,6 +9,7 @@ from dikast.audit.results import Baselines, Failures, HeadToHead, Leaderboard, O
 from dikast.core.text import counted
 from dikast.surface.report.collect import RunPage
 from dikast.surface.report.headline import main_figure
+from dikast.surface.report.standings import board_of_judges
 
 Light = Literal["green", "amber", "red", "grey"]
 FEW = 30  # rows with gold, below which nothing is concluded about the judge
@@ -104,8 +106,46 @@ def _against_people(figure: str, found: Estimate, ceiling: Estimate | None) -> C
         return Conclusion(
             "green", f"Agrees closely with gold. {figure}", f"the whole interval lies at {CLOSE:g} or above"
         )
-    told = f"Better than a judge that ignores the input; how good it must be is not known. {figure}"
-    return Conclusion("amber", told, f"the interval reaches below {CLOSE:g}, and one rater gives no ceiling")
+    told = f"Better than a judge that ignores the input; whether it is good enough cannot be told. {figure}"
+    why = f"the interval reaches below {CLOSE:g}, and one rater does not show how well people agree: add a second"
+    return Conclusion("amber", told, why)
+
+
+def of_judges(pages: Sequence[RunPage]) -> Conclusion | None:
+    """Which of several judges agrees best with gold, or that it cannot be told; None where that is not known of all.
+
+    Two judges are compared by the difference on the same rows, more of them by the leaderboard's rank sets.
+    """
+    board = board_of_judges(pages)
+    if board is None:
+        return None
+    best, other = board.rows[0], board.rows[1]
+    what = "accuracy" if pages[0].pairwise else "correlation"
+    rival = pages[1].audit if len(pages) == 2 else None
+    if rival is not None and "rival" in rival:
+        less = rival["rival"].estimate("accuracy (all)" if pages[0].pairwise else "pearson", "difference")
+        if math.isnan(less.low):
+            return None
+        lead = f"{abs(less.value):.2f} {_ends(less, '.2f')} on {counted(less.n, 'row')} of both"
+        if less.low <= 0 <= less.high:
+            told = (
+                f"Cannot tell which of {best.name} and {other.name} agrees better with gold: {what} differs by {lead}"
+            )
+            return Conclusion("amber", told, "the interval of the difference on the same rows includes 0")
+        better = (pages[1] if less.value > 0 else pages[0]).name
+        worse = (pages[0] if less.value > 0 else pages[1]).name
+        told = f"{better} agrees better with gold than {worse}: {what} higher by {lead}"
+        return Conclusion("green", told, "the interval of the difference on the same rows excludes 0")
+    if math.isnan(best.main.low):
+        return None
+    figure = f"{best.name} has the highest {what}"
+    if best.rank.text == "1":
+        return Conclusion(
+            "green", f"{figure} with gold, {_figure(best.main)}", "its interval lies above those of all others"
+        )
+    open_to = [row.name for row in board.rows[1:] if not row.main.high < best.main.low]
+    told = f"Cannot tell which of {_all([best.name, *open_to])} agrees best with gold: {figure}, {_figure(best.main)}"
+    return Conclusion("amber", told, "their intervals overlap; differences on the same rows stand under side by side")
 
 
 def of_systems(page: RunPage) -> Conclusion | None:

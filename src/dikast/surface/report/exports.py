@@ -9,7 +9,7 @@ from dikast.audit.rendering import Table, shown
 from dikast.core.text import counted, markdown, printable
 from dikast.surface.report import headline
 from dikast.surface.report.collect import RunPage
-from dikast.surface.report.conclusion import conclusion
+from dikast.surface.report.conclusion import conclusion, of_judges
 from dikast.surface.report.gates import Gate
 from dikast.surface.report.page import side_by_side
 from dikast.surface.report.subject import subject
@@ -60,6 +60,8 @@ def to_markdown(pages: Sequence[RunPage], gates: Sequence[Gate], title: str) -> 
     lines += [""] if gates else []
     if beside := side_by_side(pages):
         lines += _table(["", *(f"{page.name} ({page.judge})" for page in pages)], beside)
+    if best := of_judges(pages):
+        lines += [f"**{markdown(best.text)}.** {best.light.capitalize()}: {markdown(best.why)}.", ""]
     for page in pages:
         found = conclusion(page)
         lines += [f"### {markdown(page.name)} ({markdown(page.judge)})", ""]

@@ -227,7 +227,8 @@ def _failures(page: RunPage) -> Iterator[Card]:
         yield Card("Marker added by Dikast", "unknown", (_EACH,), "unknown")
     elif forced is None and audit is not None:  # no reply was read, or none by a marker
         said = "there is no verdict" if failed is not None and failed.value == 1 else "no verdict was read at a marker"
-        yield Card("Marker added by Dikast", "undefined", (said,))
+        if page.lock:
+            yield Card("Marker added by Dikast", "undefined", (said,))
     else:
         yield Card(
             "Marker added by Dikast",

@@ -19,7 +19,7 @@ from dikast.core.text import one_line, printable
 from dikast.surface.report import figures, headline
 from dikast.surface.report.claim_places import stretches
 from dikast.surface.report.collect import RunPage
-from dikast.surface.report.conclusion import conclusion, of_judge
+from dikast.surface.report.conclusion import conclusion, of_judge, of_judges
 from dikast.surface.report.standings import as_latex, as_markdown, board_of_judges, standings
 from dikast.surface.report.subject import Subject, subject
 
@@ -40,6 +40,7 @@ def render(pages: Sequence[RunPage], title: str, how: Resampling, *, redacted: b
         opening=headline.opening,
         conclusion=conclusion,
         of_judge=of_judge,
+        of_judges=of_judges,
         subject=lambda page: subject(page, redacted=redacted),
         shared_subject=lambda pages: _shared_subject(pages, redacted=redacted),
         standings=standings,

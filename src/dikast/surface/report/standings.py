@@ -71,15 +71,18 @@ def standings(page: RunPage) -> Standings | None:
 
 
 def _of_scores(board: Leaderboard, met: HeadToHead | None) -> Standings:
-    rows = [
-        Standing(_rank(each.rank), name, each.mean, (_share(each.win_rate), _count(each.mean.n), _count(each.failed)))
-        for name, each in board.systems.items()
-    ]
+    met_any = any(_share(each.win_rate).text for each in board.systems.values())
+    rows = []
+    for name, each in board.systems.items():
+        cells = [*([_share(each.win_rate)] if met_any else []), _count(each.mean.n), _count(each.failed)]
+        rows.append(Standing(_rank(each.rank), name, each.mean, tuple(cells)))
     ends = [end for row in rows for end in (row.main.low, row.main.high, row.main.value) if not math.isnan(end)]
-    note = "Rank set: every place that the differences on the same prompts leave open. Win rate: a tie is half a win."
+    note = "Rank set: every place that the differences on the same prompts leave open."
+    note += " Win rate: a tie is half a win." if met_any else " No prompt is known to have been answered by two."
     if told := weighted_told(board.weights):
         note += f" {told[0].upper()}{told[1:]}."
-    return Standings("Leaderboard", "mean score", ("win rate", "n", "no verdict"), tuple(rows),
+    columns = (*(["win rate"] if met_any else []), "n", "no verdict")
+    return Standings("Leaderboard", "mean score", columns, tuple(rows),
                      min(ends, default=0.0), max(ends, default=1.0), math.nan, note, met)  # fmt: skip
 
 
