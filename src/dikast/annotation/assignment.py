@@ -1,9 +1,10 @@
 """Assignment of questions to raters: overlapping raters, repeated questions, practice questions first."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
+from dikast.annotation.active_order import Priority
 from dikast.annotation.labelling_questions import ToLabel
 from dikast.core.errors import UserError
 
@@ -19,13 +20,20 @@ class RaterTask(NamedTuple):
 
 
 def assign(
-    questions: Sequence[ToLabel], raters: int, *, overlap: int, repeats: float, training: int, seed: int
+    questions: Sequence[ToLabel],
+    raters: int,
+    *,
+    overlap: int,
+    repeats: float,
+    training: int,
+    seed: int,
+    priorities: Mapping[str, Priority] | None = None,
 ) -> list[list[RaterTask]]:
     """The tasks of each rater, in order.
 
     `overlap` raters get each question, in rotation; a share `repeats` of a rater's own questions is repeated in the
     second half of the work; the first `training` questions with a known label come first for everybody. Each rater has
-    a random order. The same arguments give the same tasks. UserError for impossible arguments.
+    a random order, or that of `priorities`. The same arguments give the same tasks. UserError for impossible arguments.
     """
     if not 1 <= overlap <= raters:
         raise UserError(f"--overlap {overlap}: write a number from 1 to the {raters} raters")
@@ -45,6 +53,8 @@ def assign(
     for rater, own in enumerate(mine):
         draw = random.Random(f"{seed} rater {rater}")
         draw.shuffle(own)
+        if priorities:
+            own.sort(key=lambda each: priorities[each.key].place)
         tasks: list[tuple[ToLabel, TaskKind]] = [(each, "item") for each in own]
         half = len(own) // 2
         for question in draw.sample(own[:half], min(half, round(repeats * len(own)))):

@@ -3,15 +3,16 @@
 import hashlib
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from dikast.annotation.active_order import Priority, chances
 from dikast.annotation.assignment import RaterTask
 from dikast.core.errors import UserError
 
-VERSION = 1
+VERSION, _ACTIVE = 1, 2  # the form of a database, and of one with an active order
 FILE = "labels.sqlite"
 SKIPPED = ""  # the value stored when a rater skips a question
 _TABLES = """
@@ -24,6 +25,7 @@ create table label(task integer primary key references task, value text not null
 create table event(id integer primary key autoincrement, task integer not null references task, what text not null,
     value text not null, reason text not null, at real not null);
 """
+_PRIORITIES = "create table priority(question text primary key, weight real not null, place real not null)"
 
 
 class Due(NamedTuple):
@@ -60,23 +62,29 @@ class LabelStore:
             found = self._db.execute("pragma user_version").fetchone()[0]
         except sqlite3.DatabaseError as error:
             raise UserError(f"{self.path}: not a database of labels ({error}); restore a copy of it") from None
-        if found > VERSION:
+        if found > _ACTIVE:
             raise UserError(
-                f"{self.path}: written by a newer Dikast (form {found}, this one knows {VERSION}): update it"
+                f"{self.path}: written by a newer Dikast (form {found}, this one knows {_ACTIVE}): update it"
             )
         self._db.execute("pragma journal_mode=wal")
         self._writing = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
         for each in (self._db, self._writing):
             each.execute("pragma synchronous=full")
             each.execute("pragma foreign_keys=on")
-        self.begun = found == VERSION
+        self._active = found == _ACTIVE
+        self.begun = found in (VERSION, _ACTIVE)
         if not fresh and not self.begun and self._db.execute("select count(*) from sqlite_master").fetchone()[0]:
             raise UserError(f"{self.path}: not a database of labels; name another folder with --out")
 
     def begin(
-        self, meta: dict[str, str], raters: Sequence[tuple[str, str]], tasks: Sequence[Sequence[RaterTask]]
+        self,
+        meta: dict[str, str],
+        raters: Sequence[tuple[str, str]],
+        tasks: Sequence[Sequence[RaterTask]],
+        priorities: Mapping[str, Priority] | None = None,
     ) -> None:
-        """Write the assignment in one transaction: raters as (name, token), and the tasks of each."""
+        """Write the assignment in one transaction: raters as (name, token), the tasks of each, an active order."""
+        self._active = bool(priorities)
         self._db.execute("begin immediate")
         try:
             for each in _TABLES.split(";"):
@@ -89,7 +97,11 @@ class LabelStore:
                     "insert into task(rater, place, question, kind, swapped) values(?, ?, ?, ?, ?)",
                     [(number, place, each.question, each.kind, each.swapped) for place, each in enumerate(mine)],
                 )
-            self._db.execute(f"pragma user_version={VERSION}")
+            if priorities:
+                self._db.execute(_PRIORITIES)
+                rows = [(key, *each) for key, each in priorities.items()]
+                self._db.executemany("insert into priority values(?, ?, ?)", rows)
+            self._db.execute(f"pragma user_version={_ACTIVE if priorities else VERSION}")
             self._db.execute("commit")
         except BaseException:
             self._db.execute("rollback")
@@ -184,6 +196,20 @@ class LabelStore:
             " join task on task.id=label.task join rater on rater.id=task.rater order by task.id"
         )
         return [Labelled(*row[:5]) for row in rows]
+
+    def chances(self) -> dict[str, float]:
+        """The probability with which each labelled question was chosen; none where the order is random."""
+        if not self._active:
+            return {}
+        order = {key: Priority(*each) for key, *each in self._db.execute("select * from priority")}
+        reached = self._db.execute(
+            "select task.rater, min(priority.place) from task join priority on priority.question=task.question"
+            " left join label on label.task=task.id where task.kind='item' and label.task is null group by task.rater"
+        )
+        asked = self._db.execute(
+            "select task.rater, task.question from task join label on label.task=task.id where task.kind='item'"
+        )
+        return chances(order, asked, dict(reached))
 
     def trail(self) -> list[tuple[float, str, int, str, str, str, str, str, int]]:
         """All events, in order: time, rater, task, question, kind, what, value, reason, swapped."""

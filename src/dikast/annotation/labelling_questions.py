@@ -140,6 +140,11 @@ def claims_of(item: Item, response: int) -> list[tuple[str, str]]:
     return [(each.strip(), "") for each in _BREAK.split(text) if each.strip()]
 
 
+def question_places(questions: Sequence[ToLabel]) -> dict[tuple[str, str, tuple[int, ...]], ToLabel]:
+    """Questions of grades by item, criterion and responses, as a run names them."""
+    return {(each.item.id, each.rubric.name, each.responses): each for each in questions if each.kind == "absolute"}
+
+
 def feedback_of(run: Path) -> dict[tuple[str, str, int], str]:
     """The feedback of a run of grades, by item, criterion and response; UserError where it wrote none."""
     found = {}

@@ -148,7 +148,7 @@ class LabelServer:
         if hashed(request.match_info["token"]) != self._owner:
             raise web.HTTPNotFound
         labels = self.store.labels()
-        found = await asyncio.to_thread(progress, self.questions, labels, self.judged)
+        found = await asyncio.to_thread(progress, self.questions, labels, self.judged, self.store.chances())
         done = {each.question for each in labels if each.kind == "item" and each.value != SKIPPED}
         rule = stop_rule(found["mean (0 to 1)"], self.aim, left_to_label(self.questions, done))
         figures = [

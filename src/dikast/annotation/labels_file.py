@@ -13,6 +13,7 @@ import orjson
 from dikast.annotation.label_store import SKIPPED, LabelStore
 from dikast.annotation.labelling_questions import ToLabel
 from dikast.annotation.marks import most_marked
+from dikast.core.gold import LABEL_CHANCE
 from dikast.core.item import Item
 from dikast.core.records import write_items, write_records
 
@@ -24,7 +25,8 @@ def write_labels(folder: Path, store: LabelStore, questions: Mapping[str, ToLabe
 
     `labels.csv` has one row per labelled question, in the order of the items: `item`, `criterion`, `response_index` (of
     pairs `response_a` and `response_b`), `gold`, and a column `human_NAME` for each rater. `gold` is the mean of
-    scores, and for pairs the choice of most raters ("" if there is a tie). Ids that a spreadsheet would run as a
+    scores, and for pairs the choice of most raters ("" if there is a tie). With an active order `label_chance` is the
+    probability with which the question was chosen. Ids that a spreadsheet would run as a
     formula have an apostrophe in front, which the audit knows. `labelled.jsonl` has an item for each labelled question,
     with its rubric and one gold label, for `dikast train` and `dikast corpus convert`.
     """
@@ -33,23 +35,22 @@ def write_labels(folder: Path, store: LabelStore, questions: Mapping[str, ToLabe
     for each in store.labels():
         if each.kind == "item" and each.value != SKIPPED:
             given.setdefault(each.question, {})[each.rater] = each.value
-    given = {key: given[key] for key in questions if key in given}
-    rows = (_row(questions[key], said, raters) for key, said in given.items())
+    given, chances = {key: given[key] for key in questions if key in given}, store.chances()
+    rows = (_row(questions[key], said, raters, chances.get(key)) for key, said in given.items())
     write_records(folder / LABELS, rows, escape_formulas=True)
     write_items(folder / ITEMS, _taught(questions, given))
     write_records(folder / TRAIL, _trail(store, questions), escape_formulas=True)
     return sum(map(len, given.values()))
 
 
-def _row(question: ToLabel, said: Mapping[str, str], raters: Sequence[str]) -> dict[str, Any]:
+def _row(question: ToLabel, said: Mapping[str, str], raters: Sequence[str], chance: float | None) -> dict[str, Any]:
     places = ("response_index",) if len(question.responses) == 1 else ("response_a", "response_b")
     row: dict[str, Any] = {"item": question.item.id, "criterion": question.rubric.name}
     row |= dict(zip(places, map(str, question.responses), strict=True))
     if question.kind == "claims":
         row |= {"claim": question.claim}
-    return (
-        row | {"gold": _gold(question, list(said.values()))} | {f"human_{name}": said.get(name, "") for name in raters}
-    )
+    row |= {"gold": _gold(question, list(said.values()))} | ({} if chance is None else {LABEL_CHANCE: f"{chance:.9g}"})
+    return row | {f"human_{name}": said.get(name, "") for name in raters}
 
 
 def _gold(question: ToLabel, said: Sequence[str]) -> str:

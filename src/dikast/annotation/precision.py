@@ -13,6 +13,7 @@ from dikast.annotation.label_store import SKIPPED, Labelled
 from dikast.annotation.labelling_questions import MARKS, ToLabel
 from dikast.annotation.marks import box_alike, span_alike
 from dikast.audit.estimate import Estimate
+from dikast.audit.statistics.active_inference import active_mean
 from dikast.audit.statistics.intervals import clusters_of, pooled_share, share
 from dikast.audit.statistics.ppi import mean_of_labels, ppi_mean
 from dikast.audit.statistics.sample_size import labels_for_width
@@ -43,9 +44,13 @@ def label_alike(question: ToLabel, one: str, other: str) -> float:
 
 
 def progress(
-    questions: Mapping[str, ToLabel], labels: Sequence[Labelled], judged: Mapping[str, float] | None = None
+    questions: Mapping[str, ToLabel],
+    labels: Sequence[Labelled],
+    judged: Mapping[str, float] | None = None,
+    chances: Mapping[str, float] | None = None,
 ) -> dict[str, Estimate]:
-    """The figures of the owner's page; `judged`: a judge's score of each question, from 0 to 1, for PPI++.
+    """The figures of the owner's page; `judged`: a judge's score of each question, from 0 to 1, for PPI++; `chances`:
+    with an active order, the probability with which each labelled question was chosen.
 
     Intervals draw whole items, since the claims of a response, its criteria and its raters are not independent.
     """
@@ -78,7 +83,7 @@ def progress(
         "same label again (repeats)": _share(again),
         "same as the known label": _share(right),
     }
-    found["mean (0 to 1)"] = _mean(questions, by_question, judged)
+    found["mean (0 to 1)"] = _mean(questions, by_question, judged, chances)
     return found
 
 
@@ -98,7 +103,10 @@ def _share(found: Sequence[tuple[float, int]]) -> Estimate:
 
 
 def _mean(
-    questions: Mapping[str, ToLabel], given: Mapping[str, Mapping[str, str]], judged: Mapping[str, float] | None
+    questions: Mapping[str, ToLabel],
+    given: Mapping[str, Mapping[str, str]],
+    judged: Mapping[str, float] | None,
+    chances: Mapping[str, float] | None,
 ) -> Estimate:
     known = [key for key, each in given.items() if each]
     gold = [float(np.mean([worth(questions[key], value) for value in given[key].values()])) for key in known]
@@ -107,7 +115,10 @@ def _mean(
         rest = [key for key in judged if key in questions and key not in given]
         cluster = clusters_of(np.array([code[key] for _, key in both] + [code[key] for key in rest], np.int64))
         y, f = [y for y, _ in both], [judged[key] for _, key in both]
-        return ppi_mean(y, f, [judged[key] for key in rest], 0.95, cluster, within=(0, 1))
+        others = [judged[key] for key in rest]
+        if chances:
+            return active_mean(y, f, [chances[key] for _, key in both], others, 0.95, cluster, within=(0, 1))
+        return ppi_mean(y, f, others, 0.95, cluster, within=(0, 1))
     by_item = clusters_of(np.array([code[key] for key in known], np.int64)) if known else None
     return mean_of_labels(gold, 0.95, by_item, within=(0, 1))
 

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import orjson
 
+from dikast.annotation.active_order import priorities_of
 from dikast.annotation.assignment import assign
 from dikast.annotation.label_store import SKIPPED, LabelStore, hashed
-from dikast.annotation.labelling_questions import ToLabel, is_answer
+from dikast.annotation.labelling_questions import ToLabel, is_answer, question_places
 from dikast.annotation.labels_file import write_labels
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import UserError
@@ -59,26 +60,30 @@ class Session:
 
 
 @contextmanager
-def opened(folder: Path, questions: list[ToLabel], shares: Shares) -> Iterator[Session]:
+def opened(
+    folder: Path, questions: list[ToLabel], shares: Shares, spread: Mapping[str, float] | None = None
+) -> Iterator[Session]:
     """Create or resume a folder of labels and lock it; the files are written at the end.
 
+    `spread`, a judge's uncertainty by key, gives new labels an active order.
     Raises UserError if the questions or settings differ from those that labelling began with.
     """
     meta = {
         "questions": fingerprint([each.key for each in questions]), "raters": str(shares.raters),
         "overlap": str(shares.overlap or shares.raters), "repeats": f"{shares.repeats:g}",
         "training": str(shares.training), "seed": str(shares.seed),
-    }  # fmt: skip
+    } | ({} if spread is None else {"order": "active"})  # fmt: skip
     with one_writer(folder, "labelling"):
         store = LabelStore(folder)
         try:
             if not store.begun:
                 words = _words(folder, shares.raters)
+                order = {} if spread is None else priorities_of([each.key for each in questions], spread, shares.seed)
                 tasks = assign(
                     questions, shares.raters, overlap=shares.overlap or shares.raters, repeats=shares.repeats,
-                    training=shares.training, seed=shares.seed,
+                    training=shares.training, seed=shares.seed, priorities=order,
                 )  # fmt: skip
-                store.begin(meta, [(name, word) for name, word in words.items() if name != "owner"], tasks)
+                store.begin(meta, [(name, word) for name, word in words.items() if name != "owner"], tasks, order)
             by_key = {each.key: each for each in questions}
             try:
                 _same(folder, store.meta, meta)
@@ -97,9 +102,9 @@ def opened(folder: Path, questions: list[ToLabel], shares: Shares) -> Iterator[S
 
 
 def _same(folder: Path, was: Mapping[str, str], now: Mapping[str, str]) -> None:
-    for name, value in now.items():
-        if was.get(name) != value:
-            what = "items or rubric" if name == "questions" else f"--{name} (it was {was.get(name)})"
+    for name in [*now, *(each for each in was if each not in now)]:
+        if was.get(name) != now.get(name):
+            what = "items or rubric" if name == "questions" else f"--{name} (it was {was.get(name, 'random')})"
             raise UserError(f"{folder}: labelling began with other {what}: use the same, or name a new --out")
 
 
@@ -145,12 +150,12 @@ def _kept(folder: Path, store: LabelStore) -> dict[str, str]:
 
 def judged_by(run: Path, questions: list[ToLabel]) -> dict[str, float]:
     """A run's scores of the questions, from 0 to 1, by key; UserError if it judged none of them."""
-    places = {(each.item.id, each.rubric.name, each.responses): each for each in questions}
+    places = question_places(questions)
     found = {}
     for record, _ in RunReader(run):
         asked = record["question"]
         question = places.get((asked["item"], asked["criterion"], tuple(asked.get("responses") or [0])))
-        if question is None or question.kind != "absolute" or record["status"] != "ok" or asked.get("sample"):
+        if question is None or record["status"] != "ok" or asked.get("sample"):
             continue
         found[question.key] = question.rubric.scale.goodness(float(record["score"]))
     if not found:

@@ -20,6 +20,7 @@ _ALONE = (
     "list, one for each response"
 )
 GOLD_LIKE = ("human_score", "human_rating", "human", "rating", "label")  # columns that may hold gold
+LABEL_CHANCE = "label_chance"  # in a file of labels, the probability with which each row was chosen to be labelled
 
 
 def stated(gold: Any, criterion: str, *, pair: bool = False) -> Any:

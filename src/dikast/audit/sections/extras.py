@@ -12,6 +12,7 @@ from dikast.audit.rendering import Cell, Table, table
 from dikast.audit.results import Replacement
 from dikast.audit.sections.failures import failure_table
 from dikast.audit.sections.run_rankings import agreement_rows
+from dikast.audit.statistics.active_inference import active_mean
 from dikast.audit.statistics.against_gold.rank_agreement import rank_agreement, read_ranking
 from dikast.audit.statistics.agreement import range_of
 from dikast.audit.statistics.alt_test import LEAST, alt_test
@@ -25,6 +26,7 @@ from dikast.audit.tables.refs import Ref
 from dikast.audit.tables.scored import Scored
 from dikast.audit.tables.statuses import failed_before, statuses
 from dikast.core.errors import UserError
+from dikast.core.gold import LABEL_CHANCE
 from dikast.core.text import counted
 
 Floats = NDArray[np.float64]
@@ -43,6 +45,8 @@ def ppi_table(data: Data, given: Scored) -> Table | None:
         return None
     y, f, others = given.gold[labelled], given.score[labelled], given.score[rest]
     inside = _labelled_first(given.cluster, labelled, rest)
+    if (chance := _chances(data, labelled)) is not None:
+        return _active_table(data, given, (y, f, others), chance, inside)
     alone, bounds = None if inside is None else inside[:n], given.bounds
     notes = ["valid if the labelled rows are a random sample of all"]
     rows: list[list[Cell]] = [
@@ -75,6 +79,42 @@ def ppi_table(data: Data, given: Scored) -> Table | None:
         if "system" in data.words and inside is None
         else "",
     )
+
+
+def _active_table(
+    data: Data, given: Scored, parts: tuple[Floats, Floats, Floats], chance: Floats, cluster: Codes | None
+) -> Table:
+    """As `ppi_table`, where labels were chosen with unequal chances."""
+    how, (y, f, rest), bounds = data.plan.resampling, parts, given.bounds
+    nothing = np.zeros(len(rest))
+    rows: list[list[Cell]] = [
+        ["labels alone", active_mean(y, np.zeros(len(y)), chance, nothing, how.level, cluster, within=bounds)],
+        [
+            "verdicts alone (biased as the judge is)",
+            mean_of_labels(np.concatenate([f, rest]), how.level, cluster, within=bounds),
+        ],
+        ["labels and verdicts (active inference)", active_mean(y, f, chance, rest, how.level, cluster, within=bounds)],
+    ]
+    title = f"Mean of gold, from {counted(len(y), 'label')} and {counted(len(rest), 'verdict')} without a label"
+    note = "each label is weighted by the inverse of the probability with which it was chosen (label_chance)"
+    return table("few labels", title + given.unit, ("from", "mean"), rows, note)
+
+
+def _chances(data: Data, labelled: Masks) -> Floats | None:
+    """The probability with which each labelled row was chosen; None where these are not known to be unequal."""
+    if "chance" not in data.objects:
+        return None
+    found = []
+    for at in np.flatnonzero(labelled):
+        try:
+            chance = float(data.objects["chance"][at])
+        except (TypeError, ValueError):
+            chance = math.nan
+        if not 0 < chance <= 1:
+            told = f"{data.objects['chance'][at]!r:.40} is no probability above 0: copy the column as annotate wrote it"
+            raise UserError(f"{data.plan.gold_file}: column {LABEL_CHANCE!r} of a labelled row: {told}")
+        found.append(chance)
+    return np.array(found)
 
 
 def _labelled_first(cluster: Codes | None, labelled: Masks, rest: Masks) -> Codes | None:

@@ -1,7 +1,7 @@
 """From a plan to arrays: columns are found, joined and checked against the scale, and lost rows are counted."""
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,11 +11,22 @@ from numpy.typing import NDArray
 
 from dikast.audit.plan import NO_CLUSTER, AuditPlan
 from dikast.audit.statistics.building_blocks.exact_means import settled
-from dikast.audit.tables.columns import Frame, Wanted, Words, duplicates, from_json_text, keys_of, match, read_frame
+from dikast.audit.tables.columns import Frame, Wanted, Words, from_json_text, keys_of, match, read_frame
 from dikast.audit.tables.derived_roles import Inputs, check_definitions, derive, undefined_told
 from dikast.audit.tables.long_form import LongRows
 from dikast.audit.tables.record_rows import Rows, Watch
-from dikast.audit.tables.refs import Long, Ref, Refs, played, rated, refuse_all_of_nothing, take_derived, within_columns
+from dikast.audit.tables.refs import (
+    UNEQUAL,
+    Long,
+    Ref,
+    Refs,
+    label_chance,
+    played,
+    rated,
+    refuse_all_of_nothing,
+    take_derived,
+    within_columns,
+)
 from dikast.audit.tables.row_scales import RowScales, check_same_scale
 from dikast.audit.tables.run_rows import (
     JOINT,
@@ -24,6 +35,7 @@ from dikast.audit.tables.run_rows import (
     has_gold,
     open_rows,
 )
+from dikast.audit.tables.unmatched import duplicate_note, unmatched_items
 from dikast.core.errors import UserError
 from dikast.core.runs.run_files import GOLD
 from dikast.core.text import counted, near_miss
@@ -81,11 +93,13 @@ def load(plan: AuditPlan, watch: Watch | None = None) -> Data:
     keys = _key_columns(plan, rows, refs)
     _check_columns(plan, rows)
     data = _read_all(plan, rows, refs, keys, long, watch)
-    _say_duplicates(data, keys)
+    data.notes += [] if run else duplicate_note(data.keys, keys)
     if isinstance(rows, RunRows):
         data.notes += rows.notes()
-        _say_unmatched_items(data, gold, rows.asked_once_items)
+        data.notes += unmatched_items(data.words.get("item"), gold, rows.asked_once_items)
     data = _filtered(data, plan)
+    if "chance" in data.objects:
+        data.notes.append(UNEQUAL)
     told = [undefined_told(role.removeprefix(_REASON), why) for role, why in data.words.items() if _REASON in role]
     data.notes += filter(None, told)
     return _without_empty_gold(data)
@@ -109,6 +123,7 @@ def _refs(plan: AuditPlan, run: bool) -> Refs:
         if (name := getattr(plan, role)) and not name.startswith("=") and (role, name) != ("cluster", NO_CLUSTER):
             refs.words[role] = Ref.of(name)
     refs.words |= {role: Ref.of(name) for role, name in within_columns(plan, run).items()}
+    refs.objects |= label_chance(plan)
     refs.words |= {f"by {i}": Ref.of(name) for i, name in enumerate(plan.by)}
     refs.words |= {f"where {i}": Ref.of(name.partition("=")[0]) for i, name in enumerate(plan.where)}
     refs.numbers |= {f"logprob {i}": Ref.of(name) for i, name in enumerate(plan.logprobs)}
@@ -313,33 +328,12 @@ def _run_gold(plan: AuditPlan, names: list[str]) -> dict[str, dict[str, Any]]:
     """Gold of a run folder: from --gold-file, or from the gold that the run wrote beside its verdicts."""
     key = plan.key[0] if len(plan.key) == 1 else ""
     if plan.gold_file is not None:
-        return gold_by_item(plan.gold_file, names or ["gold"], key)
+        return gold_by_item(
+            plan.gold_file, [*(names or ["gold"]), *(each.name for each in label_chance(plan).values())], key
+        )
     if not has_gold(plan.file) or (names and names != ["gold"]):
         return {}
     return gold_by_item(plan.file / GOLD, ["gold"])
-
-
-def _say_duplicates(data: Data, keys: tuple[str, ...]) -> None:
-    if not keys or data.plan.file.is_dir():
-        return
-    count, first = duplicates(data.keys)
-    if count:
-        data.notes.append(
-            f"{counted(count, 'id')} {'occurs' if count == 1 else 'occur'} more than once (the first is {first!r}): "
-            f"every row counts by itself, nothing is averaged; --cluster {keys[0]} resamples them together"
-        )
-
-
-def _say_unmatched_items(data: Data, gold: dict[str, dict[str, Any]], left_out: Collection[str]) -> None:
-    """Say which items lack gold or a verdict; those of pairs that were `left_out` were judged."""
-    if not gold or "item" not in data.words:
-        return
-    judged = set(data.words["item"].names)
-    known = set().union(*gold.values())
-    if without := len(judged - known):
-        data.notes.append(f"{counted(without, 'judged item')} without gold")
-    if unused := len(known - judged - set(left_out)):
-        data.notes.append(f"{counted(unused, 'item')} with gold that were not judged")
 
 
 def _filtered(data: Data, plan: AuditPlan) -> Data:

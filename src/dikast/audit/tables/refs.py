@@ -8,9 +8,14 @@ from typing import NamedTuple
 from dikast.audit.plan import AuditPlan
 from dikast.audit.tables.derived import in_order
 from dikast.audit.tables.long_form import ALL, LongRows
-from dikast.audit.tables.run_rows import PROMPT, kept_metadata, of_shared_responses
+from dikast.audit.tables.run_rows import PROMPT, kept_metadata, of_shared_responses, open_rows
 from dikast.core.errors import UserError
+from dikast.core.gold import LABEL_CHANCE
 
+UNEQUAL = (
+    "labels were chosen with unequal chances (label_chance): the mean of gold under few labels allows for it; agreement"
+    " and bias are of the labelled rows, of which more are rows that the judge was less certain of"
+)
 PLAYED = ("played system", "played prompt")  # whose response a row is of, and what was asked, for a leaderboard
 
 
@@ -55,6 +60,16 @@ def take_derived(refs: Refs, plan: AuditPlan) -> None:
         for name in column.all_inputs:
             if name not in names:
                 refs.objects[f"input {name}"] = Ref.of(name)
+
+
+def label_chance(plan: AuditPlan) -> dict[str, Ref]:
+    """The role `chance`, where the gold file has a column of it, as `dikast annotate --order active` writes.
+
+    It is the probability with which each row was chosen to be labelled.
+    """
+    if plan.gold_file is None or LABEL_CHANCE not in next(iter(open_rows(plan.gold_file)), ({}, 0))[0]:
+        return {}
+    return {"chance": Ref(LABEL_CHANCE, "" if plan.file.is_dir() else str(plan.gold_file))}
 
 
 class Long(NamedTuple):

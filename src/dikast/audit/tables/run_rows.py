@@ -11,7 +11,7 @@ from dikast.audit.tables.row_scales import scales_by_rubric
 from dikast.core.canonical import fingerprint
 from dikast.core.distribution import likeliest_choice, mean_distribution
 from dikast.core.errors import DataError, UserError
-from dikast.core.gold import gold_number, gold_of_pair, gold_of_response, stated
+from dikast.core.gold import LABEL_CHANCE, gold_number, gold_of_pair, gold_of_response, stated
 from dikast.core.records import escaped_formula
 from dikast.core.runs.current_verdicts import RunReader
 from dikast.core.runs.judge_lock import read_lock
@@ -168,11 +168,13 @@ class RunRows(Rows):
             item = str(row["item"])
             value = values.get(item, values.get(escaped_formula(item)))  # as `dikast export` wrote it to a table
             if value is not None:
-                row[column] = self._gold(value, row, responses)
+                row[column] = self._gold(value, row, responses, as_written=column == LABEL_CHANCE)
         return row
 
-    def _gold(self, value: Any, row: Mapping[str, Any], responses: Sequence[int]) -> Any:
+    def _gold(self, value: Any, row: Mapping[str, Any], responses: Sequence[int], *, as_written: bool) -> Any:
         """Gold of one question: a number in the values of its scale, or of a pair the better one."""
+        if as_written:
+            return gold_of_response(value, str(row["criterion"]), responses[0])
         if self._rubrics is None:
             known = scales_by_rubric(Path(self.path))
             self._rubrics = {name: (name, scale) for name, scale in known.values()} | known  # by name too

@@ -38,6 +38,10 @@ class AnnotateOptions:
     repeats: float = option(0.0, least=0, most=0.5, help="Share of a rater's questions that are repeated.")
     training: int = option(0, least=0, help="Number of practice questions with a known label at the start.")
     run: Path | None = option(None, help="A judge's run on the same items, to narrow the intervals (PPI++).")
+    order: Literal["random", "active"] = option(
+        "random",
+        help="Which questions come first: random, or with known chances those where the judge of --run is uncertain.",
+    )
     aim: float = option(0.03, above=0, most=0.5, help="Half-width of the interval at which to stop.")
     map: tuple[str, ...] = like(RunOptions, "map")
     seed: int = option(0, help="Random seed of orders and sides.")
@@ -60,6 +64,7 @@ def annotate(asked: AnnotateOptions, media: MediaOptions, shown: JsonOptions) ->
     import asyncio
     import ssl
 
+    from dikast.annotation.active_order import uncertainty_of
     from dikast.annotation.labelling_questions import read_questions
     from dikast.annotation.labelling_server import LabelServer
     from dikast.annotation.session import Shares, judged_by, opened
@@ -85,7 +90,8 @@ def annotate(asked: AnnotateOptions, media: MediaOptions, shown: JsonOptions) ->
     questions = read_questions(asked.items, columns_of(asked.map), rubric, kind, asked.feedback)
     judged = None if asked.run is None else judged_by(asked.run, questions)
     shares = Shares(asked.raters, asked.overlap, asked.repeats, asked.training, asked.seed)
-    with opened(asked.out, questions, shares) as session:
+    spread = uncertainty_of(asked.run, questions) if asked.order == "active" and asked.run is not None else None
+    with opened(asked.out, questions, shares, spread) as session:
 
         def ready(port: int) -> None:
             host = f"[{asked.host}]" if ":" in asked.host else asked.host
@@ -113,4 +119,6 @@ def _kind(asked: AnnotateOptions) -> "Kind":
         raise UserError("--ask feedback compares what two runs wrote: give --feedback twice, and only then")
     if asked.run is not None and wanted != "grades":
         raise UserError("--run narrows the mean of grades: leave it out")
+    if asked.order == "active" and asked.run is None:
+        raise UserError("--order active goes by how certain a judge is: give its run on these items with --run")
     return _KINDS[wanted]

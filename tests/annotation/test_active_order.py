@@ -1,0 +1,105 @@
+"""An active order: known chances, kept in the labels, and a mean that allows for them."""
+
+import math
+import random
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+
+import runs
+from annotation.labelling_here import table
+from dikast.annotation.active_order import Priority, chances, uncertainty_of
+from dikast.annotation.labelling_questions import ToLabel, read_questions
+from dikast.annotation.precision import progress
+from dikast.annotation.session import Shares, judged_by, opened
+from dikast.core.gold import LABEL_CHANCE
+from dikast.core.rubric import load_rubric
+
+
+def test_two_raters_at_different_paces_leave_no_bias() -> None:
+    """12 questions worth their weight: rater 1 has all and stops after 3, rater 2 has half and stops after 4."""
+    weight = {str(k): 0.4 + k / 10 for k in range(12)}
+    draw, estimates = random.Random(3), []
+    for _ in range(6000):
+        order = {key: Priority(w, draw.random() / w) for key, w in weight.items()}
+        mine = {1: sorted(order, key=lambda key: order[key].place)}
+        mine[2] = [key for key in mine[1] if int(key) % 2]
+        done = {1: 3, 2: 4}
+        reached = {rater: order[mine[rater][done[rater]]].place for rater in mine}
+        found = chances(order, [(rater, key) for rater in mine for key in mine[rater][: done[rater]]], reached)
+        estimates.append(sum(weight[key] / chance for key, chance in found.items()))
+    error = float(np.std(estimates)) / math.sqrt(len(estimates))
+    assert abs(float(np.mean(estimates)) - sum(weight.values())) < 3 * error < 0.5
+
+
+def test_all_asked_is_certain() -> None:
+    order = {"x": Priority(0.5, 0.1), "y": Priority(1.5, 0.4)}
+    assert chances(order, [(1, "x"), (1, "y")], {}) == {"x": 1.0, "y": 1.0}
+    assert chances(order, [(1, "x")], {1: 0.4}) == {"x": 0.2}  # .5 x .4
+
+
+def test_labels_keep_their_chances_and_the_audit_allows_for_them(tmp_path: Path) -> None:
+    """Two raters stop at different places; a resume, and the audit of the run, know the chances of the start."""
+    items, run, out = runs.write_jsonl(tmp_path / "i.jsonl", runs.rows(60)), tmp_path / "run", tmp_path / "labels"
+    judged = runs.dikast_here("grade", items, "--judge", "mock:oracle,r=.8", "--rubric", "helpfulness", "--out", run)
+    assert judged.returncode == 0, judged.stderr
+    questions = read_questions(str(items), {}, load_rubric("helpfulness"), "absolute")
+    known = {each.key: each for each in questions}
+    spread = uncertainty_of(run, questions)
+    assert len(spread) == 60
+    labelled: dict[str, ToLabel] = {}
+    with opened(out, questions, Shares(raters=2, overlap=1, repeats=0.1), spread) as session:
+        for rater, many in ((1, 8), (2, 12)):
+            for _ in range(many):
+                due = session.store.due(rater)
+                assert due is not None
+                labelled[due.question] = known[due.question]
+                session.store.keep(due.id, known[due.question].known)
+        given = session.store.chances()
+        mean = progress(session.questions, session.store.labels(), judged_by(run, questions), given)["mean (0 to 1)"]
+    assert set(given) == set(labelled)
+    assert all(0 < each < 1 for each in given.values())
+    assert max(given.values()) > 1.2 * min(given.values())
+    assert mean.method.startswith("active inference")
+    with opened(out, questions, Shares(raters=2, overlap=1, repeats=0.1), dict.fromkeys(spread, 1.0)) as session:
+        assert session.store.chances() == given
+    rows = table(out / "labels.csv")
+    at = [key for key in known if key in labelled]
+    assert [float(row[LABEL_CHANCE]) for row in rows] == [float(f"{given[key]:.9g}") for key in at]
+    audited = runs.dikast_here("audit", run, "--gold-file", out / "labels.csv", "--draws", 1)
+    assert audited.returncode == 0, audited.stderr
+    assert "labels and verdicts (active inference)" in audited.stdout
+    assert f"{1 + 4 * mean.value:.4f}" in audited.stdout  # the same figure on the scale from 1 to 5
+    assert "unequal chances" in audited.stdout + audited.stderr
+    bad = runs.write_jsonl(tmp_path / "bad.jsonl", [row | {LABEL_CHANCE: "7"} for row in rows])
+    refused = runs.dikast_here("audit", run, "--gold-file", bad, "--draws", 1)
+    assert (refused.returncode, "no probability above 0" in refused.stderr) == (2, True), refused.stderr
+    for more, told in (
+        (("--raters", 2, "--overlap", 1, "--repeats", 0.1), "began with other --order (it was active)"),
+        (("--order", "active"), "give its run on these items with --run"),
+    ):
+        refused = runs.dikast_here("annotate", items, "--out", out, "--export", *more)
+        assert (refused.returncode, told in refused.stderr) == (2, True), refused.stderr
+
+
+def test_a_judge_without_probabilities_gives_no_order(tmp_path: Path) -> None:
+    items, run = runs.write_jsonl(tmp_path / "i.jsonl", runs.rows(3)), tmp_path / "run"
+    runs.dikast_here(
+        "grade", items, "--judge", "mock:oracle", "--rubric", "helpfulness", "--read", "never", "--out", run
+    )
+    refused = runs.dikast_here(
+        "annotate", items, "--out", tmp_path / "labels", "--run", run, "--order", "active", "--export"
+    )
+    assert (refused.returncode, "no label probabilities" in refused.stderr) == (2, True), refused.stderr
+    assert not (tmp_path / "labels").exists()
+
+
+def test_random_order_keeps_the_form_that_earlier_versions_read(tmp_path: Path) -> None:
+    items = runs.write_jsonl(tmp_path / "i.jsonl", runs.rows(2))
+    questions = read_questions(str(items), {}, load_rubric("helpfulness"), "absolute")
+    with opened(tmp_path / "labels", questions, Shares()) as session:
+        assert session.store.chances() == {}
+    database = sqlite3.connect(tmp_path / "labels" / "labels.sqlite")
+    assert database.execute("pragma user_version").fetchone() == (1,)
+    database.close()
