@@ -297,6 +297,8 @@ def test_a_run_is_an_ordinary_run_with_a_scorecard_in_every_form(recorded: Path,
     assert pearson["note"]
     for file in files:
         assert "LLMBar" in file.read_text() or "llmbar" in file.read_text()
+    page = files[0].read_text()
+    assert page.count("<table") == page.count('class="wide" tabindex="0"') > 2  # a wide table moves by itself
     with files[3].open() as written:
         rows = list(csv.DictReader(written))
     assert {row["bench"] for row in rows} == {"llmbar", "vicuna"}

@@ -38,6 +38,7 @@ def test_a_planted_difference_is_found_and_a_rule_stays(tmp_path: Path) -> None:
     html = lab_page([found])
     assert "mine" in html
     assert "<script" not in html
+    assert html.count("<table") == html.count('class="wide" tabindex="0"') == 3
     run_experiments([experiment], out)  # nothing is left to do
     assert to_markdown(findings(out)) == page
     with pytest.raises(UserError, match="a rule is not changed after"):

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+import axe
 import browser
 from dikast.core.errors import UserError
 from dikast.surface.alignment_report.alignment_page import sentence, write_alignment_report
@@ -130,6 +131,7 @@ def test_a_reader_can_leaf_through_the_replies(alignment: Path, tmp_path: Path) 
         for width in (1280, 390):
             tab.open(page, width=width)
             assert tab.run("document.documentElement.scrollWidth <= window.innerWidth")
+            assert axe.SCRIPT is None or axe.violations(tab) == []
             tab.run("document.querySelector('#sample-1 nav a').click()")
             assert tab.run("location.hash") == "#sample-2"
             seen = (
