@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from benchmarks.figures import rows_table
 from dikast.annotation.active_order import Priority, chances, priorities_of
 from dikast.audit.estimate import Estimate
-from dikast.audit.statistics.active_inference import active_mean
-from dikast.audit.statistics.ppi import ppi_mean
+from dikast.audit.statistics.ppi import active_mean, ppi_mean
 
 Floats = NDArray[np.float64]
 LABELS = (30, 100)

@@ -13,9 +13,8 @@ from dikast.annotation.label_store import SKIPPED, Labelled
 from dikast.annotation.labelling_questions import MARKS, ToLabel
 from dikast.annotation.marks import box_alike, span_alike
 from dikast.audit.estimate import Estimate
-from dikast.audit.statistics.active_inference import active_mean
 from dikast.audit.statistics.intervals import clusters_of, pooled_share, share
-from dikast.audit.statistics.ppi import mean_of_labels, ppi_mean
+from dikast.audit.statistics.ppi import active_mean, mean_of_labels, ppi_mean
 from dikast.audit.statistics.sample_size import labels_for_width
 from dikast.core.text import counted
 

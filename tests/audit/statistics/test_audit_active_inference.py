@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from dikast.audit.statistics.active_inference import active_mean
+from dikast.audit.statistics.ppi import active_mean
 
 
 def test_by_hand() -> None:

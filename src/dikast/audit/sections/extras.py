@@ -12,14 +12,20 @@ from dikast.audit.rendering import Cell, Table, table
 from dikast.audit.results import Replacement
 from dikast.audit.sections.failures import failure_table
 from dikast.audit.sections.run_rankings import agreement_rows
-from dikast.audit.statistics.active_inference import active_mean
 from dikast.audit.statistics.against_gold.rank_agreement import rank_agreement, read_ranking
 from dikast.audit.statistics.agreement import range_of
 from dikast.audit.statistics.alt_test import LEAST, alt_test
 from dikast.audit.statistics.claim_agreement import claims_of, feedback_scores, score_follows, span_f1, spans_of
 from dikast.audit.statistics.drift import drift
 from dikast.audit.statistics.intervals import Resampling, clusters_of
-from dikast.audit.statistics.ppi import mean_of_labels, multiplier_estimate, ppi_difference, ppi_mean, rogan_gladen
+from dikast.audit.statistics.ppi import (
+    active_mean,
+    mean_of_labels,
+    multiplier_estimate,
+    ppi_difference,
+    ppi_mean,
+    rogan_gladen,
+)
 from dikast.audit.tables.columns import Words
 from dikast.audit.tables.load import Data
 from dikast.audit.tables.refs import Ref

@@ -6,7 +6,7 @@ Memory is 8 bytes a number and 4 bytes plus one copy of each distinct word a tex
 import functools
 import itertools
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from dikast.audit.plan import is_number
 from dikast.audit.tables.record_rows import Rows
 from dikast.core.errors import DataError, UserError
 from dikast.core.scale import Scale
-from dikast.core.text import near_miss
+from dikast.core.text import counted, near_miss
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -362,3 +362,30 @@ class _ObjectColumn:
         else:
             self.seen = True
         self.values.append(value)
+
+
+def duplicate_note(keys: Sequence[str], columns: Sequence[str]) -> list[str]:
+    """A note if several rows of a table have one id, made of `columns`."""
+    if not columns:
+        return []
+    count, first = duplicates(keys)
+    if not count:
+        return []
+    return [
+        f"{counted(count, 'id')} {'occurs' if count == 1 else 'occur'} more than once (the first is {first!r}): "
+        f"every row counts by itself, nothing is averaged; --cluster {columns[0]} resamples them together"
+    ]
+
+
+def unmatched_items(items: Words | None, gold: Mapping[str, Mapping[str, Any]], left_out: Collection[str]) -> list[str]:
+    """Which items lack gold or a verdict; those of pairs that were `left_out` were judged."""
+    if not gold or items is None:
+        return []
+    judged = set(items.names)
+    known = set().union(*gold.values())
+    found = []
+    if without := len(judged - known):
+        found.append(f"{counted(without, 'judged item')} without gold")
+    if unused := len(known - judged - set(left_out)):
+        found.append(f"{counted(unused, 'item')} with gold that were not judged")
+    return found

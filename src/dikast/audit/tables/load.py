@@ -11,7 +11,17 @@ from numpy.typing import NDArray
 
 from dikast.audit.plan import NO_CLUSTER, AuditPlan
 from dikast.audit.statistics.building_blocks.exact_means import settled
-from dikast.audit.tables.columns import Frame, Wanted, Words, from_json_text, keys_of, match, read_frame
+from dikast.audit.tables.columns import (
+    Frame,
+    Wanted,
+    Words,
+    duplicate_note,
+    from_json_text,
+    keys_of,
+    match,
+    read_frame,
+    unmatched_items,
+)
 from dikast.audit.tables.derived_roles import Inputs, check_definitions, derive, undefined_told
 from dikast.audit.tables.long_form import LongRows
 from dikast.audit.tables.record_rows import Rows, Watch
@@ -35,7 +45,6 @@ from dikast.audit.tables.run_rows import (
     has_gold,
     open_rows,
 )
-from dikast.audit.tables.unmatched import duplicate_note, unmatched_items
 from dikast.core.errors import UserError
 from dikast.core.runs.run_files import GOLD
 from dikast.core.text import counted, near_miss
