@@ -138,7 +138,7 @@ class GoldCheck:
     _first: DataError | None = None
     _alone: bool = False  # a single number, or a word that is no preference, was given for a pair
     _scales: dict[str, str] = field(default_factory=dict)  # by the rubric's name
-    _numbers: list[float] = field(default_factory=list)  # lowest and highest seen
+    _numbers: tuple[()] | tuple[float, float] = ()  # lowest and highest seen
     _words: Counter[str] = field(default_factory=Counter)
 
     def look(self, item: Item, rubric: Rubric, responses: Sequence[int]) -> None:
@@ -180,7 +180,8 @@ class GoldCheck:
             if str(value) in self._words or len(self._words) <= _SHOWN:
                 self._words[str(value)] += 1
         else:
-            self._numbers = [min([number, *self._numbers]), max([number, *self._numbers])]
+            low, high = self._numbers or (number, number)
+            self._numbers = (min(number, low), max(number, high))
         if lies_on(value, scale) and not alone:
             return
         self.wrong += 1

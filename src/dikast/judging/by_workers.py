@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from dikast.core.errors import DataError, DikastError, EngineError, RunError
 from dikast.core.item import Item
@@ -31,16 +31,15 @@ _CHUNK = 1024  # items whose keys are looked up together
 _KEY = slice(8, 40)  # of a line of `verdicts.jsonl`, which begins {"key":"
 
 
-class KeyedItem(NamedTuple):
-    """An item and the keys of its questions in their order; None for those that have an answer."""
+# An item and the keys of its questions in their order; None for those that have an answer. A plain tuple, which is
+# pickled half as fast again as a named one.
+KeyedItem = tuple[Item, tuple[str | None, ...]]
 
-    item: Item
-    keys: tuple[str | None, ...]
 
-    @property
-    def missing(self) -> int:
-        """How many questions have no answer yet."""
-        return len(self.keys) - self.keys.count(None)
+def unanswered(keyed: KeyedItem) -> int:
+    """How many questions of an item have no answer yet."""
+    _, keys = keyed
+    return len(keys) - keys.count(None)
 
 
 @dataclass
@@ -112,8 +111,8 @@ def keyed(
                 raise RunError("the items changed while they were read: run the same command again")
             spelt = iter(zip(keys, is_in(keys, known), strict=True))
             for item, n in zip(block, numbers, strict=True):
-                found = KeyedItem(item, tuple(None if old else key.decode() for key, old in itertools.islice(spelt, n)))
-                if found.missing:
+                found = item, tuple(None if old else key.decode() for key, old in itertools.islice(spelt, n))
+                if unanswered(found):
                     yield found
 
 
@@ -129,8 +128,8 @@ def judged_by_workers(
     def failed(batch: list[KeyedItem], error: EngineError) -> JudgedBatch:
         return judge_batch(terms, _Dead(judge.engine, error), batch, lambda: None)
 
-    for batch, judged in engine.spread(partial(judge_batch, terms), items, failed, lambda keyed: keyed.missing):
-        due = {key for keyed in batch for key in keyed.keys if key is not None}
+    for batch, judged in engine.spread(partial(judge_batch, terms), items, failed, unanswered):
+        due = {key for _, keys in batch for key in keys if key is not None}
         lines, judged.lines = judged.lines, []
         for line in lines:
             if (key := line[_KEY].decode()) in due:

@@ -31,7 +31,7 @@ from dikast.core.runs.judge_lock import check_version, ids_of, read_lock
 from dikast.core.runs.opening import tell_writer
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run_files import KEYS, RANKINGS, SUMMARY, VERDICTS, remove, write_checked
-from dikast.judging.by_workers import Spreading, judged_by_workers, keyed
+from dikast.judging.by_workers import Spreading, judged_by_workers, keyed, unanswered
 from dikast.judging.derived_verdicts import DERIVED, Way, by_scores, derive, told_way, way_of
 from dikast.judging.judge import Judge, resample_rounds
 from dikast.judging.ledger import Ledger
@@ -251,7 +251,7 @@ class FileRun:
         assert self.ledger is not None
         judge, shape, engine = self.judge, self.shape, cast(Spreading, self.judge.engine)
         items = keyed(self.items(), self.out / KEYS, judge, shape, samples, self.known)
-        items = watched.counted(items, lambda each: each.missing)
+        items = watched.counted(items, unanswered)
         for batch in judged_by_workers(engine, judge, self.format, shape, samples, items):
             notes.keep()
             watched.unsent = watched.unsent or batch.unsent

@@ -168,7 +168,7 @@ class Tally:
     orders: dict[str, dict[str, Counter[str]]] = field(default_factory=dict)  # of pairs, by the response shown first
     scores: dict[str, Values] = field(default_factory=dict)
     good: dict[str, Values] = field(default_factory=dict)  # as `scores`, of goodness
-    scales: dict[str, set[Scale | None]] = field(default_factory=dict)
+    judged_by: dict[str, set[str]] = field(default_factory=dict)  # the hashes of a criterion's rubrics
     servers: Counter[str] = field(default_factory=Counter)  # verdicts by who answered, where there are several
     tokens: list[int] = field(default_factory=lambda: [0, 0, 0])  # in, cached, out
     seconds: float = 0.0
@@ -202,11 +202,13 @@ class Tally:
         self.labels[criterion][record["label"]] += 1
         score = record["score"]
         if score is not None:
-            rubric = self.rubrics.get(str((record.get("hashes") or {}).get("rubric")))
-            self.scales.setdefault(criterion, set()).add(rubric.scale if rubric is not None else None)
-            self.scores.setdefault(criterion, Values()).add(item, score)
-            if rubric is not None:
-                self.good.setdefault(criterion, Values()).add(item, rubric.scale.goodness(score))
+            if criterion not in self.scores:
+                self.judged_by[criterion], self.scores[criterion], self.good[criterion] = set(), Values(), Values()
+            name = str((record.get("hashes") or {}).get("rubric"))
+            self.judged_by[criterion].add(name)
+            self.scores[criterion].add(item, score)
+            if (rubric := self.rubrics.get(name)) is not None:
+                self.good[criterion].add(item, rubric.scale.goodness(score))
 
     def _add_usage(self, usage: Mapping[str, Any]) -> None:
         tokens = self.tokens
@@ -219,7 +221,8 @@ class Tally:
 
     def _means(self, criterion: str) -> dict[str, Any]:
         """The mean score of a criterion; where its rubrics are on several scales, the mean goodness in its place."""
-        scales = self.scales.get(criterion, set())
+        rubrics = map(self.rubrics.get, self.judged_by.get(criterion, ()))
+        scales: set[Scale | None] = {None if rubric is None else rubric.scale for rubric in rubrics}
         if len(scales) < 2:
             scores, scale = self.scores.get(criterion), next(iter(scales), None)
             bounds = (-math.inf, math.inf) if scale is None else (scale.low, scale.high)

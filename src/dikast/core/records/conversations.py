@@ -46,6 +46,12 @@ def with_conversations(value: dict[str, Any], messages: str) -> dict[str, Any]:
             value["instruction"] = turns
     elif messages:
         raise DataError("expected a conversation: a list of turns with 'role' and 'content'", field=messages)
+    if (
+        isinstance(value.get("instruction"), str)
+        and isinstance(value.get("response"), str)
+        and "responses" not in value
+    ):
+        return value  # as nearly every record is
     prompt = turns_in(value.get("instruction")) if not isinstance(value.get("instruction"), str) else None
     if prompt is not None:
         value = {**value, "instruction": prompt}
