@@ -51,7 +51,7 @@ def text_of(body: Mapping[str, Any]) -> str:
 def reply(body: Mapping[str, Any]) -> str:
     """A grade of the one answer that is shown, or the better of two; the first of equals. Other models are too mild."""
     shown = text_of(body)
-    every, off = {"llama3.2": (2, 2), "gpt-4.1-mini": (7, 1)}.get(body["model"], (1, 0))
+    every, off = {"llama3.2": (2, 2), "gpt-5.6-luna": (7, 1)}.get(body["model"], (1, 0))
     found = sorted(
         (shown.index(text), min(5, grade + off * (k % every == every - 1)))
         for k, (text, grade) in enumerate(grades().items()) if text in shown

@@ -24,7 +24,7 @@ EXAMPLES = ROOT / "examples"
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[FaultServer]:
-    with FaultServer(reply, model="gpt-5-mini") as opened:
+    with FaultServer(reply, model="gpt-6-luna") as opened:
         yield opened
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import PIL.Image
 import pytest
 
-from dikast.core.errors import DataError
+from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item, item_from, item_to
 from dikast.core.part import Image, Text, Turn, Video, images_of, text_of
 from dikast.core.rubric import Rubric, load_rubric
@@ -149,8 +149,15 @@ def test_items_from_python(tmp_path: Path) -> None:
         assert Item.of("Draw", image).response == (item.instruction[0].content[0],) or isinstance(image, str)
     assert Item.of("Q", responses=["a", "b"], id="x").responses == ((Text("a"),), (Text("b"),))
     assert Item.of("Q").id == "item"
+    assert Item.of("6 times 7?", 42) == Item.of("6 times 7?", "42")
+    assert Item.of("Q", source="album").meta == {"source": "album"}
     with pytest.raises(DataError, match="did you mean 'response'"):
         Item.of("Q", respons="a")
+    for name, field in (("question", "instruction"), ("answer", "response")):
+        with pytest.raises(UserError, match=f"unknown keyword '{name}': did you mean '{field}'"):
+            Item.of("Q", **{name: "a"})
+    with pytest.raises(DataError, match="nan"):
+        Item.of("Q", float("nan"))
 
 
 def test_one_response_where_one_is_due() -> None:

@@ -51,6 +51,49 @@ def test_an_item_given_as_a_dict_as_keywords_or_as_an_item() -> None:
     assert [verdict.question.item for verdict in several] == ["x", "1", "item"]
 
 
+FRAME = {"question": ["Name a prime.", "Name another."], "answer": ["7 is one.", "9 is one."], "human_score": [5, 1]}
+PAIRED = {"question": ["Q?", "R?"], "answer_a": ["x", "y"], "answer_b": ["z", "w"], "winner": ["a", "b"]}
+
+
+def forms(table: dict[str, list[Any]], folder: Path) -> dict[str, Any]:
+    """A table in all the forms that people have one in."""
+    data = pytest.importorskip("datasets").Dataset.from_dict(table)
+    frame = data.to_pandas()
+    frame.to_csv(folder / "table.csv", index=False)
+    lazy = data.to_polars().lazy()
+    listed = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
+    return {"columns": table, "pandas": frame, "polars": lazy.collect(), "lazy": lazy, "arrow": data.data.table,
+            "datasets": data, "rows": listed, "path": str(folder / "table.csv")}  # fmt: skip
+
+
+def test_rows_are_taken_in_every_form_that_the_functions_take(tmp_path: Path) -> None:
+    judge = dikast.Judge("mock:oracle,r=1", "helpfulness")
+    for name, data in forms(FRAME, tmp_path).items():
+        assert [each.label for each in judge.grade_many(data)] == ["5", "1"], name
+        assert [each.labels for each in dikast.Panel([judge, judge]).grade_many(data)] == [("5",) * 2, ("1",) * 2], name
+        told = (
+            "an item is an Item, .*not str"
+            if name == "path"
+            else "takes one item, and the .* several rows: use grade_m"
+        )
+        with pytest.raises(UserError, match=told):
+            judge.grade(data)
+    judge = dikast.Judge("mock:oracle,accuracy=1", "helpfulness")
+    for name, data in forms(PAIRED, tmp_path).items():
+        assert sorted((each.item, each.choice) for each in judge.compare_many(data)) == [("0", "a"), ("1", "b")], name
+    pair = judge.compare(forms(PAIRED, tmp_path)["pandas"].iloc[1])
+    assert pair.choice == "b"
+    judge, frame = dikast.Judge("mock:oracle,r=1", "helpfulness"), forms(FRAME, tmp_path)["pandas"]
+    assert judge.grade(frame[1:]).label == "1"  # a table of one row, and a row alone, are one item
+    assert judge.grade(frame.iloc[0]).label == "5"
+    assert len(judge.rank(forms(PAIRED, tmp_path)["arrow"].slice(0, 1)).order) == 2
+    with pytest.raises(UserError, match="the columns of a table have different lengths: question 2, answer 1"):
+        list(judge.grade_many({"question": ["q", "r"], "answer": ["a"]}))
+    for odd in (3, None):
+        with pytest.raises(UserError, match="items are the path of a file, a list of dicts"):
+            list(judge.grade_many(odd))  # type: ignore[arg-type]
+
+
 def test_an_item_may_bring_the_rubric() -> None:
     judge = dikast.Judge("mock:constant")
     own = {"criterion": "Is it prime?", "scale": "pass/fail", "name": "prime"}
@@ -107,7 +150,7 @@ def test_an_item_is_never_half_used() -> None:
         judge.grade({"instruction": "x", "response": "y"}, gold=3)
     with pytest.raises(UserError, match="an item is an Item, a dict, or keywords"):
         judge.grade("What is it?")  # type: ignore[arg-type]
-    with pytest.raises(UserError, match="not list"):
+    with pytest.raises(UserError, match="takes one item, and the list has no rows"):
         judge.compare_by_scores([])  # type: ignore[arg-type]
 
 

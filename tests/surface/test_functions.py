@@ -109,6 +109,9 @@ def test_own_columns_and_own_rubric() -> None:
         ({"read": "maybe"}, "read: expected 'auto', 'only' or 'never', got 'maybe'"),
         ({"scale": "5-1"}, "runs backwards"),
         ({"budget": "cents=3"}, "write calls=N"),
+        ({"budget": 5}, r"--budget '5': write calls=N, tokens=N or money=N \(money=5 for an amount\)"),
+        ({"max_failures": 3}, r'max_failures is an option of the command line alone: run.summary\["status"\]'),
+        ({"report": "page.html"}, r"dikast.report\(run, FILE\) writes a report"),
         ({"one_order": True}, "unknown keyword 'one_order'"),
         ({"map": ["response"]}, "write FIELD=COLUMN"),
     ],
@@ -118,6 +121,15 @@ def test_keywords_that_cannot_be_meant(options: dict[str, Any], told: str) -> No
         dikast.grade(rows(2), "mock:constant", "helpfulness", **options)
 
 
+def test_limits_may_be_given_as_values() -> None:
+    items, price = rows(4), (1, 2)
+    run = dikast.grade(items, "mock:constant", "helpfulness", budget={"calls": 2}, price=price)
+    assert run.summary["status"] == {"ok": 2, "engine_error": 2}
+    assert run.summary["usage"]["cost"] == pytest.approx(
+        (run.summary["usage"]["tokens_in"] + 2 * run.summary["usage"]["tokens_out"]) / 1e6
+    )
+
+
 def test_all_mistakes_at_once() -> None:
     with pytest.raises(UserError) as mistakes:
         dikast.compare(pairs(2), "mock:nobody", "helpfulnes", equal="heads", budget="x")
@@ -125,7 +137,7 @@ def test_all_mistakes_at_once() -> None:
         assert told in str(mistakes.value)
     with pytest.raises(UserError) as mistakes:
         dikast.grade(
-            [{"response": 3}, {"instruction": "?", "response": "x"}, {"respons": "x"}], "mock:constant", "honesty"
+            [{"response": {}}, {"instruction": "?", "response": "x"}, {"respons": "x"}], "mock:constant", "honesty"
         )
     assert "rows:0: field 'response'" in str(mistakes.value)
     assert "rows:2: field 'respons'" in str(mistakes.value)

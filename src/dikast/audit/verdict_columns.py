@@ -14,10 +14,11 @@ from dikast.audit.plan import AuditPlan, PairLabels
 from dikast.audit.tables.columns import MISSING
 from dikast.audit.tables.record_rows import Rows
 from dikast.core.errors import DataError, UserError
+from dikast.core.item import NAMES, plain_name
 from dikast.core.records.arranging import number_in
-from dikast.core.records.column_names import NAMES, SYSTEM, SYSTEMS, plain_name
+from dikast.core.records.column_names import SYSTEM, SYSTEMS
 from dikast.core.scale import Scale
-from dikast.core.text import one_line
+from dikast.core.text import in_shell, one_line
 
 JUDGES = (
     "judge_score", "judge_rating", "judge_grade", "judge_label", "judge_verdict", "judge_winner", "judge_choice",
@@ -49,12 +50,14 @@ class _Seen:
     numbers: set[float] = field(default_factory=set)
     words: set[str] = field(default_factory=set)
     other: bool = False  # lists, objects, long texts
+    values: int = 0
 
     def add(self, value: Any) -> None:
         if value is None or (isinstance(value, str) and value.strip() in MISSING):
             return
         if isinstance(value, str):
             value = number_in(value.strip())
+        self.values += 1
         if isinstance(value, str) and len(value) <= _LONGEST and len(self.words) <= _MOST_WORDS:
             self.words.add(value.casefold())
         elif isinstance(value, int | float) and not isinstance(value, bool):
@@ -66,6 +69,12 @@ class _Seen:
     def is_verdict(self) -> bool:
         """Numbers, or a few short words."""
         return not self.other and len(self.words) <= _MOST_WORDS and bool(self.words) != bool(self.numbers)
+
+    @property
+    def is_likely(self) -> bool:
+        """Numbers, or words that repeat or are the labels of verdicts, as short notes and names do not."""
+        labels = {*_FIRST, *_SECOND, *_TIE, *(word for each in _WORDS for word in each.split("/"))}
+        return self.is_verdict and (not self.words or len(self.words) <= self.values // 2 or self.words <= labels)
 
 
 def with_columns(plan: AuditPlan) -> tuple[AuditPlan, str]:
@@ -133,8 +142,13 @@ def _judge(usable: Sequence[str], gold: Sequence[str], seen: Mapping[str, _Seen]
     others = {*texts, *SYSTEM, *itertools.chain.from_iterable(SYSTEMS)}
     rest = [name for name in usable if name not in gold and plain_name(name) not in others]
     rest = [name for name in rest if not (PEOPLE.fullmatch(plain_name(name)) and _names_people(name, usable, seen))]
-    rest.sort(key=lambda name: not seen[name].numbers)
-    cure = f"--score {shlex.quote(rest[0] if rest else gold[0] if gold else 'COLUMN')}"
+    rest = sorted((name for name in rest if seen[name].is_likely), key=lambda name: not seen[name].numbers)
+    if not rest and not gold:
+        raise UserError(
+            f"{plan.file}: no column holds verdicts (numbers, or few words); the columns are {_joined(seen)}: "
+            f"to have these rows judged run dikast grade {in_shell(plan.file)}; or name one: --score COLUMN"
+        )
+    cure = f"--score {shlex.quote(rest[0] if rest else gold[0] if gold else '')}"
     cure += ", if it is not people's" if gold and not rest else ""
     raise UserError(
         f"{plan.file}: no column is recognised as the judge's verdicts; the columns are {_joined(seen)}: name it with "

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dikast.core.errors import DataError
-from dikast.core.item import Item
+from dikast.core.item import GOLD_LIKE, Item
 from dikast.core.rubric import Rubric
 from dikast.core.scale import Scale
 
@@ -19,7 +19,6 @@ _ALONE = (
     "one value for a pair says which response is better: a, b, tie, 0 (the first) or 1 (the second); scores are a "
     "list, one for each response"
 )
-GOLD_LIKE = ("human_score", "human_rating", "human", "rating", "label")  # columns that may hold gold
 LABEL_CHANCE = "label_chance"  # in a file of labels, the probability with which each row was chosen to be labelled
 
 

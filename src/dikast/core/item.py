@@ -1,4 +1,7 @@
-"""Items: what is judged."""
+"""Items: what is judged, and the table of the names that columns have for their fields.
+
+`docs/core.md` shows the table; a test holds the page to it.
+"""
 
 import re
 from collections.abc import Mapping
@@ -18,16 +21,43 @@ from dikast.core.part import (
     content_from,
     content_to,
     images_of,
+    number_as_text,
     text_of,
     type_names,
 )
 from dikast.core.rubric import Rubric, Sheet, load_rubric
-from dikast.core.text import counted, near_miss, one_line
+from dikast.core.text import counted, hint, near_miss, one_line
 
 ITEM_KEYS = (
     "id", "instruction", "response", "responses", "reference", "context", "rubric", "gold", "gold_from", "image",
     "images", "meta",
 )  # fmt: skip
+SPOKEN = ("instruction", "response", "reference", "context")  # fields of content, beside `responses`
+GOLD_LIKE = ("human_score", "human_rating", "human", "rating", "label")  # columns that may hold gold
+ASKERS, REQUESTS = ("user", "customer"), ("prompt", "question", "query", "message", "input", "request")
+ANSWERERS = ("model", "llm", "ai", "assistant", "bot", "chatbot", "agent", "generated", "predicted", "student")
+ANSWERS = ("response", "answer", "output", "reply", "completion", "text")
+NAMES: Mapping[str, tuple[str, ...]] = {
+    "id": ("id", "uid"),
+    "instruction": (
+        "instruction", "prompt", "question", "query",
+        *(f"{who}_{what}" for who in ASKERS for what in REQUESTS), "prompt_text", "question_text", "input",
+    ),
+    "response": (
+        "response", "output", "completion", "prediction", "model_output", "actual_output",
+        *(f"{who}_{what}" for who in ANSWERERS for what in ANSWERS if (who, what) != ("model", "output")), "answer",
+    ),
+    "reference": (
+        "reference", "expected", "expected_output", "ideal", "ground_truth", "reference_answer", "target", "answer",
+    ),
+    "context": ("context", "contexts", "retrieved_contexts", "retrieval_context", "input"),
+    "image": ("image", "image_path", "image_url", "img"),
+    "images": ("images", "image_paths"),
+    "messages": ("messages", "conversations", "conversation"),
+    "gold": GOLD_LIKE,
+    "gold of a pair": ("winner", "preference", "human_preference"),
+}  # fmt: skip
+_RANGE = re.compile(r"[(\[]\s*\d+\s*(?:-|–|to|\.\.)\s*\d+\s*[)\]]$")  # a scale behind a column's name: Rating (1-5)
 _KNOWN = frozenset(ITEM_KEYS)
 _WORDS = frozenset(("content", "contents", "contest", "goal", "goals", "idx", "ids", "inspection", "respondent"))
 ROLES = ("system", "user", "assistant")
@@ -101,10 +131,17 @@ class Item:
 
     @classmethod
     def of(cls, instruction: object = (), response: object = None, **fields: Any) -> "Item":
-        """An item from Python values: `Item.of("What is this?", "A cat.", image="cat.png")`; `id` may be left out."""
+        """An item from Python values: `Item.of("What is this?", "A cat.", image="cat.png")`; `id` may be left out.
+
+        Numbers are their text. Keywords that are no field are metadata; UserError for those that files use as the name
+        of a field (`question`).
+        """
+        if slip := next((name for name in fields.keys() - _KNOWN if _field_named(name)), ""):
+            raise UserError(f"unknown keyword {slip!r}: {meant(slip)} (metadata of this name goes into meta={{...}})")
         given: dict[str, Any] = {"id": "item", "instruction": instruction, **fields}
         if response is not None:
             given["response"] = response
+        given |= {name: number_as_text(given[name]) for name in SPOKEN if name in given}
         return item_from(given)
 
 
@@ -113,6 +150,22 @@ _fields_of = attrgetter(*(each.name for each in fields(Item)))
 
 def _texts(content: Content) -> Content:
     return tuple(part for part in content if isinstance(part, Text))
+
+
+def plain_name(name: str) -> str:
+    """A column's name as the table spells names: small letters, underscores, without a scale in brackets."""
+    return re.sub(r"[\s\-.]+", "_", _RANGE.sub("", name.strip()).strip().casefold())
+
+
+def _field_named(column: str) -> str:
+    """The field that a column of this name is; "" for none."""
+    return next((field for field, names in NAMES.items() if field in ITEM_KEYS and plain_name(column) in names), "")
+
+
+def meant(name: str) -> str:
+    """The field that a wrong keyword most likely means, for a message."""
+    found = _field_named(name)
+    return f"did you mean {found!r}?" if found else hint(name, ITEM_KEYS)
 
 
 def item_from(value: object, *, path: str = "", line: int | None = None, root: str = "") -> Item:

@@ -2,6 +2,7 @@
 
 import base64
 import io
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from os import PathLike
@@ -111,6 +112,14 @@ def images_of(content: Iterable[Part]) -> list[Image]:
     return found
 
 
+def number_as_text(value: Any) -> Any:
+    """A number or truth value as the text that a table of text holds for it (`42`, `0.5`, `True`); others as they are.
+
+    NaN and infinities stay numbers, which content refuses.
+    """
+    return str(value) if isinstance(value, int | float) and math.isfinite(value) else value
+
+
 def content_from(value: object, *, field: str, root: str = "") -> Content:
     """Read text, one part, or a list of parts, in Dikast's or OpenAI's spelling; DataError names `field`.
 
@@ -131,8 +140,7 @@ def content_from(value: object, *, field: str, root: str = "") -> Content:
         return tuple(parts)
     if isinstance(value, bytes | PathLike) or hasattr(value, "save"):  # only an image can be meant
         return (Image.of(value, root),)  # type: ignore[arg-type]
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    shown = f" ({value!r}): write it as text (in pandas .astype(str))" if number else ""
+    shown = f" ({value!r}): write it as text (in pandas .astype(str))" if isinstance(value, int | float) else ""
     told = f"expected text or a list of parts, got {type_names.get(type(value), type(value).__name__)}{shown}"
     raise DataError(told, field=field)
 

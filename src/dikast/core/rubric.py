@@ -152,9 +152,11 @@ def load_rubric(source: "str | Path | Mapping[str, Any] | Rubric | Sheet", *, ro
         if in_words(str(source)):
             return _worded(" ".join(str(source).split()))
         near = near_miss(str(source), _builtin_names())
+        word = str(source) if str(source).isalpha() and not near else ""
+        criterion = f"Is the answer good in this respect: {word}?" if word else "Is the answer polite?"
         raise UserError(
             f"{path}: there is no such rubric file, and no built-in rubric of that name"
-            f' (built in: {", ".join(_builtin_names())}; or write a criterion in words: "Is the answer polite?")'
+            f' (built in: {", ".join(_builtin_names())}; or write a criterion in words: "{criterion}")'
             + (f"; did you mean {near!r}?" if near else "")
         ) from None
     changed = max(found.st_mtime_ns, found.st_ctime_ns)

@@ -1,5 +1,6 @@
 """The judge: a rubric, a format for each kind of question, and an engine."""
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -9,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Self
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import UserError
 from dikast.core.gold import GoldCheck, gold_for
-from dikast.core.item import ITEM_KEYS, Item
+from dikast.core.item import ITEM_KEYS, Item, meant
 from dikast.core.media.video import DEFAULT_FRAMES
 from dikast.core.part import MOST_FRAMES
-from dikast.core.records import item_of
-from dikast.core.records.column_names import meant
+from dikast.core.records import item_of, read_items
+from dikast.core.records.rows_in_memory import rows_in
 from dikast.core.rubric import Rubric, Sheet, load_rubric
 from dikast.core.scale import Scale
 from dikast.core.verdict import Preference, Verdict
@@ -29,6 +30,8 @@ from dikast.prompts.format import Format, load_format
 
 if TYPE_CHECKING:
     from dikast.ranking.item_ranking import Ranking
+
+Items = str | Path | Iterable[Item | Mapping[str, Any]]  # a file, or rows: a list, a data frame, a table, a data set
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +151,11 @@ class Judge:
         verdicts = tuple(self.grade_many([one]))
         return SheetVerdict(one.id, verdicts, sheet.total({v.question.criterion: v.score for v in verdicts}))
 
-    def grade_many(self, items: Iterable[Item | Mapping[str, Any]]) -> Iterator[Verdict]:
+    def grade_many(self, items: Items) -> Iterator[Verdict]:
         """Judge every response of every item by every criterion; verdicts come in order of arrival.
 
-        Ids tell the items apart; an item given as a dict without one gets its position as id (`0`, `1`, ...).
+        items: as for `dikast.grade`, the path of a file, a list of Items or dicts, a data frame, a table or a data set.
+        Ids tell the items apart; a row without one gets its position as id (`0`, `1`, ...).
         """
         rubrics: dict[str, Rubric] = {}
 
@@ -160,7 +164,7 @@ class Judge:
                 rubrics[task.hashes.rubric] = task.rubric
                 yield task
 
-        tasks = noting(self.tasks(_items(items), "each"))
+        tasks = noting(self.tasks(items_of(items), "each"))
         yield from join_samples(self.answer(tasks, self.format), self.samples, rubrics)
 
     def compare(
@@ -174,11 +178,9 @@ class Judge:
             )
         return next(iter(self.compare_many([one], both_orders=both_orders)))
 
-    def compare_many(
-        self, items: Iterable[Item | Mapping[str, Any]], *, both_orders: bool = True
-    ) -> Iterator[Preference]:
+    def compare_many(self, items: Items, *, both_orders: bool = True) -> Iterator[Preference]:
         """Compare every pair of responses of every item by every criterion, in order of arrival; ids are distinct."""
-        tasks = self.tasks(_items(items), "both-orders" if both_orders else "pairs")
+        tasks = self.tasks(items_of(items), "both-orders" if both_orders else "pairs")
         yield from join_orders(self.answer(tasks, self.compare_format), self.samples, both_orders=both_orders)
 
     def compare_by_scores(self, item: Item | Mapping[str, Any], *, equal: EqualRule = "tie") -> Preference:
@@ -278,12 +280,16 @@ def _of_kind(format: Format, kind: str, where: str) -> Format:
     return format
 
 
-def _items(items: Iterable[Item | Mapping[str, Any]]) -> Iterator[Item]:
-    for place, item in enumerate(items):
-        yield item if isinstance(item, Item) else item_of(item, str(place))
+def items_of(items: Items) -> Iterator[Item]:
+    """The items of a file or of rows in memory; rows without an id are called by their position."""
+    if isinstance(items, str | Path):
+        yield from read_items(items)
+        return
+    for place, row in enumerate(rows_in(items)):
+        yield row if isinstance(row, Item) else item_of(row, str(place))
 
 
-def _item(item: Item | Mapping[str, Any] | None, fields: Mapping[str, Any]) -> Item:
+def _item(item: Any, fields: Mapping[str, Any]) -> Item:
     if item is None:
         for name in fields.keys() - set(ITEM_KEYS):
             raise UserError(f"unknown keyword {name!r}: {meant(name)} (metadata goes into meta={{...}})")
@@ -292,8 +298,12 @@ def _item(item: Item | Mapping[str, Any] | None, fields: Mapping[str, Any]) -> I
         raise UserError(f"an item is given whole or by keywords, not both: put {', '.join(fields)} into the item")
     if isinstance(item, Item):
         return item
-    if isinstance(item, Mapping):
-        return item_of(item)
-    raise UserError(
-        f"an item is an Item, a dict, or keywords (instruction=..., response=...), not {type(item).__name__}"
-    )
+    if isinstance(item, str | bytes | Path | int | float):
+        raise UserError(
+            f"an item is an Item, a dict, or keywords (instruction=..., response=...), not {type(item).__name__}"
+        )
+    rows = list(itertools.islice(rows_in(item), 2))
+    if len(rows) != 1:
+        told = "several rows: use grade_many, compare_many or dikast.rank" if rows else "no rows"
+        raise UserError(f"this takes one item, and the {type(item).__name__} has {told}")
+    return rows[0] if isinstance(rows[0], Item) else item_of(rows[0])

@@ -345,8 +345,8 @@ def _plan(run: FileRun, samples: range, only: set[str] | None, plans: PlanFiles 
 
 
 def _told_reading(reading: Arrangement) -> Iterator[str]:
-    if reading.mapped:
-        yield f"columns: {reading.told()}"
+    if reading.mapped or any(reading.numbers.values()):
+        yield reading.told()
     if equal := reading.told_equal():
         yield equal
 

@@ -19,7 +19,7 @@ from dikast.core.runs.run_files import PREFERENCES, RUBRICS, SUMMARY, write_chec
 from dikast.core.runs.schema import PreferenceLine, derived_lines
 from dikast.core.scale import Scale
 from dikast.core.verdict import DISAGREE, Question, Verdict
-from dikast.judging.judge import Judge
+from dikast.judging.judge import Items, Judge, items_of
 from dikast.judging.summary import Counts, Values
 
 
@@ -100,13 +100,13 @@ class Panel:
             verdicts[0].question, tuple(v.score for v in verdicts), tuple(v.label for v in verdicts), verdicts
         )
 
-    def grade_many(self, items: Iterable[Item | Mapping[str, Any]]) -> Iterator[PanelVerdict]:
+    def grade_many(self, items: Items) -> Iterator[PanelVerdict]:
         """Every judge grades every response of every item; in the order of the first judge's answers.
 
         The items are read once and held in memory, since one judge asks after the other. A question that another judge
         was not asked (its samples may differ) counts as no score of that judge.
         """
-        held = list(items)
+        held = list(items_of(items))
         answers = [{verdict.question: verdict for verdict in judge.grade_many(held)} for judge in self.judges]
         for question in dict.fromkeys(question for found in answers for question in found):
             given = tuple(found.get(question) for found in answers)

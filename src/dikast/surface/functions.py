@@ -6,7 +6,7 @@ Keywords are the flags of the verbs (`--max-tokens` is `max_tokens`), defined on
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from dikast.core.records.items import scan_rows
 from dikast.core.records.rows_in_memory import rows_in
 from dikast.core.runs.judge_lock import ids_of
 from dikast.core.runs.run import Run
-from dikast.core.text import Located, hint
+from dikast.core.text import Located
 from dikast.engines.base import Engine
 from dikast.judging.judge import Judge
 from dikast.judging.run_options import JudgingOptions, PairOptions
@@ -45,6 +45,7 @@ from dikast.surface.verbs import leaves_of
 _MOST_ERRORS = 20
 _OWN = ("items", "judge", "rubric", "format", "out", "dry_run")  # parameters of their own, or of the command line alone
 Judges = str | Engine | Sequence[str | Engine]
+Rows = Iterable[Item | dict[str, Any]]
 
 
 def grade(items: Any, judge: Judges, rubric: Rubrics | None = None, **options: Any) -> Run:
@@ -96,7 +97,7 @@ def train(
         if not isinstance(config, Mapping):
             raise UserError("data needs the configuration as a mapping; a configuration file names its own data")
         folder = Path(str(config.get("out", "")) or "out").expanduser()
-        written = _written(data, folder, {})
+        written = _written(rows_in(data), folder, {})
         config = {**config, "data": [{**source, "items": [str(written.resolve())]}]}
     return sft(load_config(config), watch=watch or (lambda line: None))
 
@@ -159,26 +160,12 @@ def _source(
         with source_of([str(each) for each in listed], told.ask, columns, folder, needed=told.needed(judges)) as source:
             yield source
         return
-    file = _written(_of_split(items, told.ask.split), folder, columns, told.needed(judges))
+    file = _written(rows_in(items, told.ask.split), folder, columns, told.needed(judges))
     with named_rows(file):
         yield Source(str(file), {}, told.ask.limit, told.ask.without)
 
 
-def _of_split(data: Any, split: str | None) -> Any:
-    """One split of a `datasets.DatasetDict`; UserError where one has to be named, or there is none of that name."""
-    if type(data).__name__ not in ("DatasetDict", "IterableDatasetDict"):
-        if split:
-            raise UserError("split names one of a DatasetDict, or of a data set on the Hub: leave it out")
-        return data
-    if split is None and len(data) == 1:
-        return next(iter(data.values()))
-    if split not in data:
-        told = hint(split, data) if split else f"name one with split=: {', '.join(data)}"
-        raise UserError(f"the data set has several splits: {told}")
-    return data[split]
-
-
-def _written(data: Any, folder: Path, columns: Mapping[str, str], needed: int = 1) -> Path:
+def _written(rows: Rows, folder: Path, columns: Mapping[str, str], needed: int = 1) -> Path:
     """Rows in memory as a file of items in the folder; UserError with all mistakes (at most 20), or where no row has
     as many responses as are `needed`.
 
@@ -187,7 +174,7 @@ def _written(data: Any, folder: Path, columns: Mapping[str, str], needed: int = 
     arrangement = Arrangement(ids_of(folder))
     mistakes = Mistakes(Located({}, ""))
     items: list[Item] = []
-    for found in scan_rows(rows_in(data), columns, arrangement):
+    for found in scan_rows(rows, columns, arrangement):
         if isinstance(found, Item):
             items.append(found)
             continue

@@ -256,7 +256,7 @@ def with_choice(source: str, ask: RunOptions) -> str:
 def tell_columns(name: str, told: str) -> None:
     """Say what was recognised of the columns of a source, where anything had to be; as a warning of the logger."""
     if told:
-        _log.warning("%s: columns %s", name, told)
+        _log.warning("%s: %s", name, told)
 
 
 def tell_equal(name: str, reading: Arrangement) -> None:

@@ -13,6 +13,14 @@ from dikast.core.errors import DikastError
 from dikast.core.text import Located, hint
 
 ROWS = "rows"  # what rows in memory are called in messages, with their number from 0: `rows:3`
+_SPELT = ("budget", "price")  # options that are text on the command line and need not be in Python
+_ELSEWHERE = {  # options of the command line alone: what stands in their place
+    "max_failures": 'run.summary["status"] counts the verdicts and what failed, by reason',
+    "report": "dikast.report(run, FILE) writes a report",
+    "json": "run.summary holds what --json prints",
+    "quiet": "nothing is printed; watch=FUNCTION is called with the progress",
+    "dry_run": "dikast grade FILE --dry-run checks everything without asking",
+}
 Groups = Mapping[str, type[Any]]
 
 
@@ -29,16 +37,30 @@ def filled(
     given: dict[str, dict[str, Any]] = {name: {} for name in groups}
     for key, value in keywords.items():
         if key not in known:
+            if key in _ELSEWHERE:
+                mistakes.tell(f"{key} is an option of the command line alone: {_ELSEWHERE[key]}")
+                continue
             mistakes.tell(f"unknown keyword {key!r}: {hint(key, sorted({*known, *named}))}")
             continue
         asked = keys_of(groups[known[key]])[key]
         if key == "map" and isinstance(value, Mapping):
             value = [f"{field}={column}" for field, column in value.items()]
+        elif key in _SPELT:
+            value = _as_flag(value)
         given[known[key]][key] = fit(
             asked.type, value, lambda told, *at, key=key: mistakes.tell(f"{key}: {told}"), option=asked.option
         )
     mistakes.raise_all()
     return given
+
+
+def _as_flag(value: Any) -> Any:
+    """A number, a mapping or a pair as the flag spells it: `5`, `calls=10,money=5`, `0.1,0.5`; others as they are."""
+    if isinstance(value, Mapping):
+        return ",".join(f"{name}={each}" for name, each in value.items())
+    if isinstance(value, list | tuple):
+        return ",".join(map(str, value))
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
 def show_keywords(

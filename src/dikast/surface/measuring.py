@@ -53,7 +53,7 @@ def audit(
     with _file_of(source) as file:
         asked = completed(AuditPlan(**{**given["plan"], "file": file}), derived, str(scale), parse)
         plan, told = recognised(asked)
-        tell_columns(ROWS if _is_rows(source) else str(file), told)
+        tell_columns(ROWS if _is_rows(source) else str(file), told and f"columns {told}")
         found = audit_source(plan)
     if _is_rows(source):
         return dataclasses.replace(found, source=ROWS, plan={**found.plan, "file": ROWS})

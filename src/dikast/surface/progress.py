@@ -5,7 +5,7 @@ import sys
 import threading
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from dikast.core.text import printable
 from dikast.judging.watching import Progress
@@ -19,6 +19,7 @@ _PLAIN_WAITING = 5.0  # between two lines that say what is waited for
 _LIVE_EVERY = 0.1
 _BEAT = 0.2  # seconds between two looks at what goes on while no verdict comes
 _REASONS = 3  # that a line names
+_REASON, _NARROW = 20, 70  # characters of what is waited for where not all fits, half below this width
 
 
 class ProgressLine:
@@ -76,37 +77,63 @@ class ProgressLine:
     def _print(self, progress: Progress, *, end: str) -> None:
         with self._lock:
             self._shown = now = time.monotonic()
-            line = line_of(progress, progress.seconds + (0.0 if self._over.is_set() else now - self._heard))
-            if self.live:
-                wide = shutil.get_terminal_size().columns - 1
-                line = f"\r\x1b[K{line if len(line) <= wide or end else line[: wide - 1] + '…'}"
-            print(line, end=end, file=sys.stderr, flush=True)  # noqa: T201
+            wide = shutil.get_terminal_size().columns - 1 if self.live and not end else None
+            line = line_of(progress, progress.seconds + (0.0 if self._over.is_set() else now - self._heard), wide)
+            print(f"\r\x1b[K{line}" if self.live else line, end=end, file=sys.stderr, flush=True)  # noqa: T201
 
 
-def line_of(progress: Progress, seconds: float) -> str:
-    """One line: answered, asked, failed, what is waited for, rate, time left, tokens, money spent and expected."""
+class _Part(NamedTuple):
+    """A part of the line. Where the line is too long, parts are shortened or left out, the largest `rank` first."""
+
+    rank: int
+    text: str
+    short: str = ""
+
+
+def line_of(progress: Progress, seconds: float, wide: int | None = None) -> str:
+    """One line: answered, asked, failed, what is waited for, the budget left, money spent and expected, time left,
+    rate, tokens. At most `wide` characters, where it is given: what matters least is left out.
+    """
     answered, pulse = progress.done - progress.before, progress.pulse()
     rate = answered / seconds if seconds > 0 else 0.0
     left = (progress.total - progress.done) / rate if rate > 0 else float("inf")
-    parts = [f"{progress.done:,} of {progress.total:,} verdicts"]
+    count = f"{progress.done:,} of {progress.total:,}"
+    parts = [_Part(0, f"{count} verdicts", count)]
     if (out := pulse.asked - answered) > 0:
-        parts.append(f"{out:,} asked")
+        parts.append(_Part(6, f"{out:,} asked"))
     if progress.failed:
-        parts.append(f"{progress.failed:,} without a verdict")
+        parts.append(_Part(3, f"{progress.failed:,} failed"))
     if pulse.waiting:
-        parts.append(f"waiting: {pulse.waiting}")
-    if answered:
-        parts += [f"{rate:.3g}/s", f"{_clock(left)} left"]
-    if progress.tokens:
-        parts.append(f"{progress.tokens:,} tokens")
+        what, mark, attempt = pulse.waiting.rpartition("; ")
+        room = _REASON if wide is None or wide > _NARROW else _REASON // 2
+        reason = what if len(what) <= room else f"{what[: room - 1].rstrip()}…"
+        parts.append(_Part(1, pulse.waiting, f"{reason}{mark}{attempt}"))
+    if pulse.left:
+        parts.append(_Part(2, pulse.left))
     if progress.cost is not None:
         more = progress.expected if progress.done < progress.total else None
-        parts.append(f"cost {progress.cost:.4g}" + (f" of about {more:.3g}" if more is not None else ""))
+        spent = f"cost {progress.cost:.4g}"
+        parts.append(
+            _Part(4, spent, "") if more is None else _Part(4, f"{spent} of about {more:.3g}", f"{spent} of ~{more:.3g}")
+        )
     elif progress.unpriced:
-        parts.append("cost unknown (--price IN,OUT)")
-    if pulse.left:
-        parts.append(pulse.left)
-    return ", ".join(parts)
+        parts.append(_Part(4, "cost unknown (--price IN,OUT)", "cost unknown"))
+    if answered:
+        parts += [_Part(5, f"{_clock(left)} left"), _Part(7, f"{rate:.3g}/s")]
+    if progress.tokens:
+        parts.append(_Part(8, f"{progress.tokens:,} tokens"))
+    return _fitted(parts, wide)
+
+
+def _fitted(parts: list[_Part], wide: int | None) -> str:
+    """The parts in one line: all in full, then all in short, then without those that matter least."""
+    line = ", ".join(part.text for part in parts)
+    if wide is None or len(line) <= wide:
+        return line
+    kept = list(parts)
+    while len(line := ", ".join(part.short or part.text for part in kept)) > wide and len(kept) > 1:
+        kept.remove(max(kept))
+    return line if len(line) <= wide else f"{line[: wide - 1]}…"
 
 
 class StageLine:

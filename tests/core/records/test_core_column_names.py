@@ -11,11 +11,12 @@ import orjson
 import pytest
 
 from dikast.core.errors import DataError
-from dikast.core.item import Item
-from dikast.core.part import Image, text_of
+from dikast.core.item import ANSWERERS, ANSWERS, ASKERS, NAMES, REQUESTS, Item
+from dikast.core.part import Image, Text, text_of
 from dikast.core.records import Arrangement, item_of, read_items, scan_items, systems_of, write_items
-from dikast.core.records.column_names import ANSWERERS, ANSWERS, ASKERS, NAMES, REQUESTS, lacking, recognise
+from dikast.core.records.column_names import lacking, recognise
 from dikast.core.records.items import scan_rows
+from dikast.surface.functions import grade
 
 PAGE = Path(__file__).parents[3] / "docs" / "core.md"
 
@@ -55,7 +56,7 @@ def test_one_response(asked: str, said: str) -> None:
 
 def test_responses_of_a_pair_are_told() -> None:
     told = recognise(["question", "response_a", "response_b", "winner"], {}).told()
-    assert (told["response_a"], told["response_b"]) == ("responses[0]", "responses[1]")
+    assert (told["response_a"], told["response_b"]) == ("response_0", "response_1")
 
 
 def test_names_with_two_meanings() -> None:
@@ -299,6 +300,40 @@ def test_a_wrong_type_names_line_column_and_value(tmp_path: Path) -> None:
         list(read_items(path))
 
 
+def test_numbers_are_text_in_every_format(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"question": ["6 x 7?", "1/2?"], "answer": [42, 7], "expected": [42.0, 0.5]})
+    frame["right"] = [True, False]
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.to_json(tmp_path / "a.jsonl", orient="records", lines=True, double_precision=1)
+    frame.to_parquet(tmp_path / "a.parquet")
+    told = "columns question -> instruction, answer -> response, expected -> reference"
+    numbers = "; the numbers of answer and expected are read as text"
+    for name in ("a.csv", "a.parquet", "a.jsonl"):
+        reading = Arrangement()
+        items = [item for item in scan_items(str(tmp_path / name), {}, reading) if isinstance(item, Item)]
+        assert [(item.response, item.reference) for item in items] == [
+            ((Text("42"),), (Text("42.0"),)), ((Text("7"),), (Text("0.5"),)),
+        ], name  # fmt: skip
+        assert reading.told() == told + numbers * (name != "a.csv")
+    run = grade(frame, "mock:constant", "helpfulness", map={"response": "right"})
+    assert [item["response"] for item in run.table()] == ["True", "False"]
+    assert "the numbers of right and expected are read as text" in caplog.text
+    with pytest.raises(DataError, match=r"rows:1: .*'answer': got text \('so'\) where earlier records hold numbers"):
+        grade([{"question": "q", "answer": 1}, {"question": "q", "answer": "so"}], "mock:constant", "helpfulness")
+
+
+def test_systems_are_named_in_the_line_that_says_what_was_mapped() -> None:
+    reading = Arrangement()
+    row = {"question": "q", "answer_a": "a", "answer_b": "b", "model_a": "x", "model_b": "y", "winner": "a"}
+    (item,) = scan_rows([row], {}, reading)
+    assert isinstance(item, Item)
+    assert reading.told() == (
+        "columns question -> instruction, answer_a -> response_0, answer_b -> response_1, winner -> gold (guessed), "
+        "model_a -> system of response_0, model_b -> system of response_1"
+    )
+
+
 def table(path: Path, rows: list[list[str]], **how: Any) -> Path:
     with path.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file, **how).writerows(rows)
@@ -416,7 +451,7 @@ def test_equal_rows_are_numbered_and_told() -> None:
            if isinstance(item, Item)]  # fmt: skip
     assert [each.partition("#")[2] for each in ids] == ["", "2", "", "3"]
     assert (arrangement.equal, arrangement.equal_at) == (2, ["rows:1", "rows:3"])
-    assert arrangement.told() == "question -> instruction, answer -> response"
+    assert arrangement.told() == "columns question -> instruction, answer -> response"
     assert arrangement.told_equal() == "2 without an id equal to an earlier item, called #2, #3, ...: row 1, 3"
 
 

@@ -168,7 +168,7 @@ def test_ids_take_little_memory() -> None:
 
 
 def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
-    raw = b'{"id": 1}\n{"id": 2, "respnse": "x"}\n{"id": \n{"id": 1}\n[1]\n{"id": 6, "response": 6}\n{"id": 7}\n'
+    raw = b'{"id": 1}\n{"id": 2, "respnse": "x"}\n{"id": \n{"id": 1}\n[1]\n{"id": 6, "response": {}}\n{"id": 7}\n'
     report = check_items(put(tmp_path, "a.jsonl", raw))
     assert (report.n, report.complete) == (2, True)
     assert [(error.line, error.field) for error in report.errors] == [

@@ -365,3 +365,11 @@ def test_parquet_without_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with pytest.raises(MissingExtra, match=r"pip install 'dikast\[parquet\]'"):
         list(read_records(tmp_path / "a.parquet"))
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "rows.tsv", "rows.jsonl"])
+@pytest.mark.parametrize(
+    "text", ['[{"id": "x"}, {"id": "y"}]', '[\n {"id": "x"},\n {"id": "y"}\n]', '{"id":"x"}\n{"id": "y"}\n']
+)
+def test_json_under_another_suffix_is_json(text: str, name: str, tmp_path: Path) -> None:
+    assert [value["id"] for value, _ in read_records(put(tmp_path, name, text))] == ["x", "y"]

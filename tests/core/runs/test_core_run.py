@@ -3,10 +3,13 @@
 import tracemalloc
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import dikast
 from dikast.core.errors import DataError, UserError
+from dikast.core.runs import current_verdicts as reading
 from dikast.core.runs.current_verdicts import current_records, current_verdicts
 from dikast.core.runs.run import Run
 from dikast.core.runs.run_files import PREFERENCES
@@ -65,6 +68,26 @@ def test_records_of_failed_questions_are_not_held_in_memory(tmp_path: Path, monk
         assert tracemalloc.get_traced_memory()[1] < 1.4e6  # 1.08e6; 1.84e6 with the records of all failures
     finally:
         tracemalloc.stop()
+
+
+def test_each_line_is_decoded_once_where_the_records_fit_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = dikast.grade([{"question": f"{i}?", "answer": "a"} for i in range(30)], "mock:constant", "helpfulness",
+                       out=tmp_path / "run")  # fmt: skip
+    decoded = []
+    opened = reading.open_line
+
+    def counting(raw: bytes, **where: Any) -> Any:
+        decoded.append(where["line"])
+        return opened(raw, **where)
+
+    monkeypatch.setattr(reading, "open_line", counting)
+    once = list(run)
+    assert sorted(decoded) == list(range(1, 31))
+    monkeypatch.setattr(reading, "_HELD", 29)
+    assert list(run) == once
+    assert len(decoded) == 90
 
 
 def test_preferences_come_back_with_their_orders(tmp_path: Path) -> None:

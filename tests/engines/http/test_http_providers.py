@@ -1,6 +1,7 @@
 """Providers by name: one table, near misses, what each cannot do, and two that speak formats of their own."""
 
 import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -199,6 +200,11 @@ def test_shipped_prices_have_a_source_and_a_date_and_unknown_is_none() -> None:
     assert price.cost(1_000_000, 0, 1_000_000) == 18.0  # 3 in and 15 out
     for scheme, name in (("openai", "gpt-99"), ("anthropic", "claude-haiku-5-5"), ("", "gpt-4o")):
         assert price_of(name, "", scheme) is None
+    readme = (SHIPPED.parents[4] / "README.md").read_text("utf-8")
+    named = {tuple(spec.split(":")) for spec in re.findall(r"--judge ((?:openai|anthropic|gemini):[\w.-]+)", readme)}
+    assert named
+    for provider, model in named:  # the first command that anybody runs says what it costs
+        assert price_of(model, "", provider) is not None, model
     other = price_of("gpt-4o-2024-05-13", "", "openai")  # dearer than the model that is called gpt-4o now
     assert other is not None
     assert other.tokens_in == 5

@@ -29,6 +29,7 @@ FILES = {
     "slip.jsonl": '{"instructon": "q", "response": "a"}\n',
     "wrapped.json": '{"version": 1, "data": [{"question": "q", "answer": "a"}]}',
     "columns.json": '{"question": {"0": "q", "1": "r"}, "answer": {"0": "a", "1": "b"}}',
+    "notes.csv": "Question,Model Answer,Notes\nq,a,Good in parts\nr,b,So so\n",
     "rater.csv": "question,answer,Judge points (1-5),Rater\nq,a,3,Ann\nr,b,4,Bob\n",
     "page.csv": "<!DOCTYPE html><html><body>Sign in</body></html>",
     "book.xlsx": "PK\x03\x04[Content_Types].xml xl/workbook.xml",
@@ -102,6 +103,7 @@ MISTAKES = [
     (f"grade qa.csv {J} --rubric tabs.yaml {O}", "tabs.yaml:2", ""),
     (f"grade qa.csv {J} --rubric key.yaml {O}", "unknown key", "did you mean 'scale'?"),
     (f"grade qa.csv {J} --rubric helpfulnes {O}", "helpfulnes", "did you mean 'helpfulness'?"),
+    (f"grade qa.csv {J} --rubric politeness {O}", "built in: correctness", '"Is the answer good in this respect: pol'),
     (f"grade qa.csv {J} --criteria polite {O}", "there is no option --criteria", "--rubric takes a criterion in words"),
     (f"grade qa.csv {J} {R} {O} --scale 5-1", "runs backwards", "write 1-5"),
     (f"grade qa.csv {J} {O}", "rubric", "--rubric"),
@@ -128,6 +130,7 @@ MISTAKES = [
     # verdicts
     ("report nowhere", "nowhere: there is no such run folder", "dikast grade --out nowhere"),
     ("report nowhere.csv", "nowhere.csv", ""),
+    ("report notes.csv", "no column holds verdicts", "dikast grade notes.csv"),
     ("audit qa.csv", "no column is recognised as the judge's verdicts", "--score human_score, if it is not people's"),
     ("audit rater.csv", "no column is recognised as the judge's verdicts", "--score 'Judge points (1-5)'"),
     ("audit qa.csv --score scor", "there is no column 'scor'", "question, answer, human_score"),

@@ -50,12 +50,30 @@ def test_the_line_by_hand() -> None:
     pulse = Pulse(36, "answers 429; try 2 of 31", "70 calls left")
     told = Progress(30, 100, 2, 5.0, 10, 1234, 0.2, False, lambda: pulse)
     assert line_of(told, 5.0) == (
-        "30 of 100 verdicts, 16 asked, 2 without a verdict, waiting: answers 429; try 2 of 31, 4/s, 0:18 left,"
-        " 1,234 tokens, cost 0.2 of about 0.9, 70 calls left"
+        "30 of 100 verdicts, 16 asked, 2 failed, answers 429; try 2 of 31, 70 calls left, cost 0.2 of about 0.9, "
+        "0:18 left, 4/s, 1,234 tokens"
     )
+    # what matters least goes first: tokens, rate, questions asked, time left, cost, failures
+    assert line_of(told, 5.0, 79) == ("30 of 100, 2 failed, answers 429; try 2 of 31, 70 calls left, cost 0.2 of ~0.9")
     assert line_of(Progress(0, 100, 0, 0.0, pulse=lambda: Pulse(16)), 1.0) == "0 of 100 verdicts, 16 asked"
     unknown = Progress(1, 2, 0, 1.0, tokens=50, unpriced=True)
-    assert line_of(unknown, 1.0).endswith("50 tokens, cost unknown (--price IN,OUT)")
+    assert line_of(unknown, 1.0) == "1 of 2 verdicts, cost unknown (--price IN,OUT), 0:01 left, 1/s, 50 tokens"
+
+
+@pytest.mark.parametrize("wide", [80, 60])
+def test_what_matters_fits_a_narrow_terminal(wide: int) -> None:
+    for reason in ("Connection refused", "answers 503 with a page of text that goes on for longer than the line is"):
+        pulse = Pulse(36, f"{reason}; try 2 of 7", "960 calls left")
+        told = Progress(1_030, 10_000, 12, 5.0, 10, 1_234_567, 0.2, False, lambda pulse=pulse: pulse)
+        line = line_of(told, 5.0, wide - 1)
+        assert len(line) < wide
+        assert line.startswith("1,030 of 10,000, ")
+        assert line.endswith("; try 2 of 7, 960 calls left")
+        assert ("12 failed" in line) == (wide == 80)
+    calm = line_of(
+        Progress(1_030, 10_000, 12, 5.0, 10, 1_234_567, 0.2, False, lambda: Pulse(1030, "", "9 left")), 5.0, 79
+    )
+    assert calm == "1,030 of 10,000, 10 asked, 12 failed, 9 left, cost 0.2 of ~1.96, 0:44 left"
 
 
 def test_what_is_left_of_a_budget() -> None:
@@ -87,7 +105,7 @@ def test_a_terminal_sees_the_run_before_the_first_verdict(verb: str, tmp_path: P
     assert f"0 of {total} verdicts, {total} asked, {50 - total} calls left" in lines
     assert all(len(line) < 80 for line in lines if line.startswith("0 of"))
     (last,) = [line for line in lines if line.startswith(f"{total} of {total} verdicts") and "left" in line][-1:]
-    assert re.search(r"tokens, cost 0\.\d+, \d+ calls left$", last), last
+    assert re.search(r"\d+ calls left, cost 0\.\d+, .*tokens$", last), last
 
 
 def test_elsewhere_lines_are_few(tmp_path: Path) -> None:

@@ -9,19 +9,20 @@ from typing import Any, Literal
 import orjson
 
 from dikast.core.errors import DataError, UserError
-from dikast.core.item import ITEM_KEYS, Item, item_from
+from dikast.core.item import ITEM_KEYS, SPOKEN, Item, item_from, plain_name
+from dikast.core.part import number_as_text
 from dikast.core.records.column_names import (
     SYSTEMS,
     Recognised,
     in_words,
     likely_instruction,
-    plain_name,
     recognise,
+    system_columns,
     winner,
 )
 from dikast.core.records.conversations import turns_in, with_conversations
 from dikast.core.records.reading import Record
-from dikast.core.text import near_miss
+from dikast.core.text import near_miss, one_line
 
 NUMBERED = re.compile(r"response_(\d{1,3})")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
@@ -44,15 +45,22 @@ class Arrangement:
     lengths: dict[str, int] = field(default_factory=dict)  # of the texts in each column, in the first records
     equal: int = 0
     equal_at: list[str] = field(default_factory=list)  # the first few
+    numbers: dict[str, bool] = field(default_factory=dict)  # whether a column of texts holds numbers instead
     several: bool = False  # whether the source is several files
+    systems: tuple[str, ...] = ()  # the columns that name the systems of the first item's responses
     bare: bool = False  # whether the first item has a response, but neither an instruction nor images
 
     def told(self) -> str:
         """The mapped columns in one line; empty if every column has a field's own name.
 
-        If no prompt was recognised, also the column that may hold it.
+        Also numbers that are read as text and, if no prompt was recognised, the column that may hold it.
         """
-        told = ", ".join(f"{column} -> {name}" for column, name in self.mapped.items())
+        guessed = [f"{column} -> {name}" for column, name in self.mapped.items()]
+        of = [""] if len(self.systems) == 1 else [f" of response_{i}" for i in range(len(self.systems))]
+        guessed += [f"{column} -> system{which}" for column, which in zip(self.systems, of, strict=True)]
+        told = f"columns {', '.join(guessed)}" if guessed else ""
+        if numeric := [name for name, number in self.numbers.items() if number]:
+            told += f"{'; ' * bool(told)}the numbers of {' and '.join(numeric)} are read as text"
         left = [each for each in self.columns if each not in ITEM_KEYS and each not in self.mapped]
         if self.bare and (prompt := likely_instruction(left, self.lengths)):
             alone = f"no instruction, so the judge sees the response alone: {in_words([('instruction', prompt)])} if"
@@ -101,6 +109,7 @@ class Arranger:
             raise self._with_column(error, record) from None
         if self._measured == 1:
             self.reading.bare = not found.instruction and bool(found.responses) and ids == "content"
+            self.reading.systems = system_columns(found) if ids == "content" else ()
         return found if named else replace(found, id="")
 
     def _with_column(self, error: DataError, record: Record) -> DataError:
@@ -146,7 +155,31 @@ class Arranger:
             except DataError as error:
                 told = str(error).removeprefix(f"field {error.field!r}: ")
                 raise DataError(told, path=self._path, line=record.line, field=error.field) from None
-        return value
+        return value if self._cells else self._in_text(value, record, dict(shape.moves))
+
+    def _in_text(self, value: dict[str, Any], record: Record, columns: Mapping[str, str]) -> dict[str, Any]:
+        """The record with numbers as text where content is expected, as a CSV holds it; DataError where a column has
+        numbers and text.
+        """
+        found: dict[str, Any] = {}
+        for name in (each for each in (*SPOKEN, "responses") if value.get(each) is not None):
+            said, column = value[name], columns.get(name, name)
+            if name == "responses" and isinstance(said, list | tuple):
+                found[name] = [self._one_kind(name, column, each, record) for each in said]
+            else:
+                found[name] = self._one_kind(name, column, said, record)
+        return {**value, **found}
+
+    def _one_kind(self, name: str, column: str, said: Any, record: Record) -> Any:
+        number = isinstance(said, int | float)
+        if said == "" or not (number or isinstance(said, str)):
+            return said
+        if self.reading.numbers.setdefault(column, number) != number:
+            kind, other, what = ("a number", "text", "it") if number else ("text", "numbers", "all of them")
+            shown = one_line(repr(said), 40)
+            told = f"column {column!r}: got {kind} ({shown}) where earlier records hold {other}: write {what} as text"
+            raise DataError(told, path=self._path, line=record.line, field=name)
+        return number_as_text(said)
 
     def _measure(self, value: Mapping[str, Any]) -> None:
         self._measured += 1

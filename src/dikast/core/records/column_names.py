@@ -1,7 +1,4 @@
-"""Column recognition: the table of recognised column names, and the rules for names that have two meanings.
-
-`docs/core.md` shows the table; a test holds the page to it.
-"""
+"""Column recognition: the rules for names that have two meanings, beside the table of `core.item`."""
 
 import re
 import shlex
@@ -9,33 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dikast.core.errors import DataError
-from dikast.core.gold import GOLD_LIKE
-from dikast.core.item import ITEM_KEYS, Item
-from dikast.core.text import hint
+from dikast.core.item import GOLD_LIKE, ITEM_KEYS, NAMES, Item, plain_name
 
-ASKERS, REQUESTS = ("user", "customer"), ("prompt", "question", "query", "message", "input", "request")
-ANSWERERS = ("model", "llm", "ai", "assistant", "bot", "chatbot", "agent", "generated", "predicted", "student")
-ANSWERS = ("response", "answer", "output", "reply", "completion", "text")
-NAMES: Mapping[str, tuple[str, ...]] = {
-    "id": ("id", "uid"),
-    "instruction": (
-        "instruction", "prompt", "question", "query",
-        *(f"{who}_{what}" for who in ASKERS for what in REQUESTS), "prompt_text", "question_text", "input",
-    ),
-    "response": (
-        "response", "output", "completion", "prediction", "model_output", "actual_output",
-        *(f"{who}_{what}" for who in ANSWERERS for what in ANSWERS if (who, what) != ("model", "output")), "answer",
-    ),
-    "reference": (
-        "reference", "expected", "expected_output", "ideal", "ground_truth", "reference_answer", "target", "answer",
-    ),
-    "context": ("context", "contexts", "retrieved_contexts", "retrieval_context", "input"),
-    "image": ("image", "image_path", "image_url", "img"),
-    "images": ("images", "image_paths"),
-    "messages": ("messages", "conversations", "conversation"),
-    "gold": GOLD_LIKE,
-    "gold of a pair": ("winner", "preference", "human_preference"),
-}  # fmt: skip
 PAIRS = ("answer", "response", "output", "completion", "prediction", "assistant", "conversation")  # before _a, _b, _1
 SYSTEMS = (("model_a", "model_b"), ("system_a", "system_b"), ("model_1", "model_2"), ("chosen_model", "rejected_model"))
 SYSTEM = ("system", "model")
@@ -58,7 +30,6 @@ _GRADED = re.compile(
     r"_(human|rating|label|score|grade|points|stars|bewertung|note|punkte|sterne|calificación|puntuación|nota|"
     r"valutazione|punteggio|évaluation|avaliação|pontuação)_"
 )
-_RANGE = re.compile(r"[(\[]\s*\d+\s*(?:-|–|to|\.\.)\s*\d+\s*[)\]]$")  # a scale behind a column's name: Rating (1-5)
 _SHORT = 10  # a column whose texts are this many times shorter than another's does not count as text
 _TIES = ("tie", "both", "equal", "draw", "same", "tie (bothbad)", "tie (both bad)", "neither", "both bad", "bothbad")
 
@@ -75,17 +46,12 @@ class Recognised(NamedTuple):
     def told(self) -> dict[str, str]:
         """The field of each column that was guessed."""
         found = {column: field for field, column in self.moves if field != column}
-        found |= {column: f"responses[{i}]" for i, column in enumerate(self.responses)}
+        found |= {column: f"response_{i}" for i, column in enumerate(self.responses)}
         if self.messages:
             found[self.messages] = "instruction and response"
         if self.gold:
             found[self.gold] = f"{found[self.gold]} and gold (guessed)" if self.gold in found else "gold (guessed)"
         return found
-
-
-def plain_name(name: str) -> str:
-    """A column's name as the table spells names: small letters, underscores, without a scale in brackets."""
-    return re.sub(r"[\s\-.]+", "_", _RANGE.sub("", name.strip()).strip().casefold())
 
 
 def recognise(keys: Sequence[str], named: Mapping[str, str]) -> Recognised:
@@ -198,12 +164,6 @@ def _unclear(field: str, found: Sequence[str], keys: Sequence[str]) -> str:
     )
 
 
-def meant(name: str) -> str:
-    """The field that a wrong keyword most likely means, for a message."""
-    found = next((field for field, names in NAMES.items() if field in ITEM_KEYS and plain_name(name) in names), "")
-    return f"did you mean {found!r}?" if found else hint(name, ITEM_KEYS)
-
-
 def lacking(
     needed: int, columns: Sequence[str], mapped: Mapping[str, str], lengths: Mapping[str, int] | None = None
 ) -> str:
@@ -308,10 +268,15 @@ def winner(value: Any, systems: Sequence[str], numbered: int | None) -> Any:
     return value
 
 
+def system_columns(item: Item) -> tuple[str, ...]:
+    """The columns that name the systems which wrote the responses; empty if none do."""
+    names = {plain_name(key): key for key, value in item.meta.items() if isinstance(value, str) and value}
+    if len(item.responses) == 1:
+        return next(((names[name],) for name in SYSTEM if name in names), ())
+    both = next(((names[a], names[b]) for a, b in SYSTEMS if a in names and b in names), ())
+    return both if len(both) == len(item.responses) else ()
+
+
 def systems_of(item: Item) -> tuple[str, ...]:
     """The systems that wrote the responses, by the columns that name them; empty if none does."""
-    meta = {plain_name(key): value for key, value in item.meta.items() if isinstance(value, str) and value}
-    if len(item.responses) == 1:
-        return next(((meta[name],) for name in SYSTEM if name in meta), ())
-    both = next(((meta[a], meta[b]) for a, b in SYSTEMS if a in meta and b in meta), ())
-    return both if len(both) == len(item.responses) else ()
+    return tuple(item.meta[column] for column in system_columns(item))

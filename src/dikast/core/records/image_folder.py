@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dikast.core.errors import DataError
+from dikast.core.item import NAMES, plain_name
 from dikast.core.media import confine
-from dikast.core.records.column_names import NAMES, plain_name
 from dikast.core.records.data_files import TABLES, pictures_of
 from dikast.core.records.reading import Record, read_records
 from dikast.core.text import one_line

@@ -8,18 +8,25 @@ from typing import Any
 
 from dikast.core.errors import UserError
 from dikast.core.item import Item
+from dikast.core.text import hint
+
+_LISTS = ("responses", "images", "image_paths")  # columns whose cells may be lists of text
 
 
-def rows_in(data: Any) -> Iterator[Item | dict[str, Any]]:
+def rows_in(data: Any, split: str | None = None) -> Iterator[Item | dict[str, Any]]:
     """The rows of `data` as Items or dicts.
 
-    data: Items or mappings in any iterable (a list, a `datasets.Dataset`); a pandas or polars frame; a pyarrow table;
-    one Item or mapping counts as one row. Values that a frame marks as missing (NaN, None, NaT) are left out of their
-    row, numpy values become Python's; dates and times become ISO 8601 text, durations and decimals text, as those of
-    Parquet do. UserError for anything else, with the number of the row.
+    data: Items or mappings in any iterable (a list, a `datasets.Dataset`); a pandas or polars frame; a pyarrow table; a
+    dict of equally long lists, which are columns; a `datasets.DatasetDict`, of which `split` names one. One Item,
+    mapping or row of a pandas frame counts as one row. Values that a frame marks as missing (NaN, None, NaT) are left
+    out of their row, numpy values become Python's; dates and times become ISO 8601 text, durations and decimals text,
+    as those of Parquet do. UserError for anything else, with the number of the row.
     """
+    data = _of_split(data, split)
+    if type(data).__name__ == "Series" and hasattr(data, "to_dict") and not _are_rows(data):
+        data = data.to_dict()
     if isinstance(data, Item | Mapping):
-        data = [data]
+        data = _from_columns(data) if isinstance(data, Mapping) else [data]
     for number, row in enumerate(_rows(data)):
         if isinstance(row, Item):
             yield row
@@ -29,6 +36,37 @@ def rows_in(data: Any) -> Iterator[Item | dict[str, Any]]:
             raise UserError(f"row {number} of the items is {type(row).__name__}: give an Item or a dict for each")
 
 
+def _of_split(data: Any, split: str | None) -> Any:
+    """One split of a `datasets.DatasetDict`; UserError where one has to be named, or there is none of that name."""
+    if type(data).__name__ not in ("DatasetDict", "IterableDatasetDict"):
+        if split:
+            raise UserError("split names one of a DatasetDict, or of a data set on the Hub: leave it out")
+        return data
+    if split is None and len(data) == 1:
+        return next(iter(data.values()))
+    if split not in data:
+        told = hint(split, data) if split else f"name one (split=, or data[{next(iter(data))!r}]): {', '.join(data)}"
+        raise UserError(f"the data set has several splits: {told}")
+    return data[split]
+
+
+def _are_rows(series: Iterable[Any]) -> bool:
+    """Whether a Series of pandas is a column of rows, not one row of a frame."""
+    return isinstance(next(iter(series), None), Item | Mapping)
+
+
+def _from_columns(data: Mapping[Any, Any]) -> Iterable[Mapping[Any, Any]]:
+    """The rows of a table that is given by its columns; any other mapping is one row."""
+    columns = [list(value) for value in data.values() if isinstance(value, list | tuple)]
+    plain = all(each is None or isinstance(each, str | int | float) for column in columns for each in column)
+    if not plain or len(columns) < max(2, len(data)) or any(name in _LISTS for name in data):
+        return [data]
+    if len({*map(len, columns)}) > 1:
+        lengths = ", ".join(f"{name} {len(column)}" for name, column in zip(data, columns, strict=True))
+        raise UserError(f"the columns of a table have different lengths: {lengths}")
+    return [dict(zip(data, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
 def _rows(data: Any) -> Iterable[Any]:
     if hasattr(data, "iter_rows"):  # polars
         return data.iter_rows(named=True)  # type: ignore[no-any-return]
@@ -36,6 +74,8 @@ def _rows(data: Any) -> Iterable[Any]:
         return data.to_pylist()  # type: ignore[no-any-return]
     if hasattr(data, "to_dict") and hasattr(data, "columns"):  # pandas
         return data.to_dict("records")  # type: ignore[no-any-return]
+    if hasattr(data, "collect_schema"):  # a lazy frame of polars
+        return _rows(data.collect())
     if isinstance(data, str | bytes) or not isinstance(data, Iterable):
         raise UserError(
             f"items are the path of a file, a list of dicts, a data frame or a data set, not {type(data).__name__}"

@@ -14,7 +14,8 @@ from typing import NamedTuple
 import orjson
 
 from dikast.core.errors import DataError, UserError
-from dikast.core.records.column_names import NAMES, PAIRS, plain_name
+from dikast.core.item import NAMES, plain_name
+from dikast.core.records.column_names import PAIRS
 from dikast.core.records.files import GZIP_MAGIC, KINDS, Kind, kind_of
 from dikast.core.text import near_miss
 
@@ -22,6 +23,7 @@ _HEAD = 2**16
 _ROWS = 50  # of a table, to tell its delimiter by
 _DELIMITERS = ",;\t|"
 _SEP = re.compile(r'"?sep=(.)"?\r?\n', re.IGNORECASE)  # a first line that tells spreadsheets the delimiter
+_JSON = re.compile(rb'(\[\s*)?\{\s*"[^"]*"\s*:|\[\s*\{\s*\}')  # how a table of JSON begins, and no header of a CSV
 _KNOWN = {name for names in NAMES.values() for name in names} | {f"{stem}_{end}" for stem in PAIRS for end in "ab012"}
 
 
@@ -54,8 +56,9 @@ def form_of(path: str) -> Form:
         array = text[:1] == b"[" and suffix != ".json" and text[1:].lstrip()[:1] in (b"{", b"")
         return Form("json" if array or suffix == ".json" else "jsonl")
     if suffix in (".csv", ".tsv"):
-        line = text.partition(b"\n")[0]
-        return Form("jsonl") if text[:1] == b"{" and _is_object(line) else _table(head, whole, suffix)
+        if text[:1] == b"{" and _is_object(text.partition(b"\n")[0]):
+            return Form("jsonl")
+        return Form("json") if _JSON.match(text) else _table(head, whole, suffix)
     if suffix in KINDS or path == "-":
         found = _table(head, whole, suffix)
         return found if _has_known_names(text, found.delimiter) else Form(KINDS.get(suffix, "jsonl"))

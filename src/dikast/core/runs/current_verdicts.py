@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 _BLOCK = 1024
+_HELD = 10_000  # records in memory while they are put in order
 _RETRY = Status.ENGINE_ERROR  # statuses without an answer, which are asked again by the next run
 
 
@@ -128,7 +129,8 @@ def _value(record: dict[str, Any], path: Path, line: int) -> Verdict:
 def verdicts_in_order(folder: Path) -> Iterator[Verdict]:
     """As `current_verdicts`, in the order of the questions, whichever answers came first.
 
-    Each line is decoded twice; 80 bytes for each question and 8 for each line are held in memory.
+    Up to 10,000 questions their records are held in memory. Of more, 80 bytes for each question and 8 for each line
+    are, and each line is decoded twice.
     """
     import numpy as np
 
@@ -138,8 +140,14 @@ def verdicts_in_order(folder: Path) -> Iterator[Verdict]:
     keys = np.fromfile(folder / KEYS, dtype="S33").astype("S32")
     order = np.argsort(keys, kind="stable")
     keys, lines, reader = keys[order], np.zeros(len(keys), np.int64), RunReader(folder)
+    held: dict[int, dict[str, Any]] = {}
     for record, line in reader:
         lines[order[np.searchsorted(keys, record["key"].encode())]] = line
+        if len(keys) <= _HELD:
+            held[line] = record
+    if len(keys) <= _HELD:
+        yield from (_value(held.pop(line), reader.path, line) for line in lines[lines > 0].tolist())
+        return
     scales, starts = _Scales(folder), array("q", [0])
     with reader.path.open("rb") as file:
         for raw in file:
