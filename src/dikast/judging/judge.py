@@ -31,7 +31,9 @@ from dikast.prompts.format import Format, load_format
 if TYPE_CHECKING:
     from dikast.ranking.item_ranking import Ranking
 
-Items = str | Path | Iterable[Item | Mapping[str, Any]]  # a file, or rows: a list, a data frame, a table, a data set
+Items = (
+    str | Path | Iterable[Item | Mapping[str, Any]] | Mapping[str, Any]
+)  # a file, or rows: a list, a data frame, a table, a data set
 
 
 @dataclass(frozen=True, slots=True)

@@ -346,7 +346,7 @@ def _plan(run: FileRun, samples: range, only: set[str] | None, plans: PlanFiles 
 
 def _told_reading(reading: Arrangement) -> Iterator[str]:
     if reading.mapped or any(reading.numbers.values()):
-        yield reading.told()
+        yield f"columns: {reading.told().removeprefix('columns ')}"
     if equal := reading.told_equal():
         yield equal
 
