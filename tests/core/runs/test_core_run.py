@@ -11,6 +11,7 @@ import dikast
 from dikast.core.errors import DataError, UserError
 from dikast.core.runs import current_verdicts as reading
 from dikast.core.runs.current_verdicts import current_records, current_verdicts
+from dikast.core.runs.lines import open_line
 from dikast.core.runs.run import Run
 from dikast.core.runs.run_files import PREFERENCES
 from dikast.engines.base import Completion, Request, Sampling
@@ -76,11 +77,10 @@ def test_each_line_is_decoded_once_where_the_records_fit_in_memory(
     run = dikast.grade([{"question": f"{i}?", "answer": "a"} for i in range(30)], "mock:constant", "helpfulness",
                        out=tmp_path / "run")  # fmt: skip
     decoded = []
-    opened = reading.open_line
 
     def counting(raw: bytes, **where: Any) -> Any:
         decoded.append(where["line"])
-        return opened(raw, **where)
+        return open_line(raw, **where)
 
     monkeypatch.setattr(reading, "open_line", counting)
     once = list(run)

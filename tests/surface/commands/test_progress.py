@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -64,7 +65,7 @@ def test_the_line_by_hand() -> None:
 def test_what_matters_fits_a_narrow_terminal(wide: int) -> None:
     for reason in ("Connection refused", "answers 503 with a page of text that goes on for longer than the line is"):
         pulse = Pulse(36, f"{reason}; try 2 of 7", "960 calls left")
-        told = Progress(1_030, 10_000, 12, 5.0, 10, 1_234_567, 0.2, False, lambda pulse=pulse: pulse)
+        told = Progress(1_030, 10_000, 12, 5.0, 10, 1_234_567, 0.2, False, partial(Pulse, *pulse))
         line = line_of(told, 5.0, wide - 1)
         assert len(line) < wide
         assert line.startswith("1,030 of 10,000, ")
