@@ -16,7 +16,7 @@ import orjson
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import DataError, UserError
 from dikast.core.scale import HOW_TO_WRITE, Scale
-from dikast.core.text import Located, counted, near_miss, parse_located, read_located
+from dikast.core.text import Located, counted, near_miss, one_line, parse_located, read_located
 
 RUBRIC_KEYS = ("name", "criterion", "scale", "levels", "weight", "lower_is_better")
 _WHOLE = re.compile(r"-?\d{1,18}")  # keys of a JSON object are text, also where they are numbers
@@ -237,7 +237,8 @@ def builtin_rubrics() -> list[str]:
 def _read(document: Located) -> Rubric | Sheet:
     value = document.value
     if not isinstance(value, dict):
-        raise document.error("a rubric is a mapping with at least 'criterion'; see docs/core.md")
+        shown = f", such as criterion: {one_line(value, 80)}" if isinstance(value, str) else ""
+        raise document.error(f"a rubric is a mapping with at least 'criterion'{shown}; see docs/core.md")
     if isinstance(value.get("criteria"), str):
         raise document.error(
             "a sheet needs a list of at least one rubric: did you mean 'criterion', the one question?", "criteria"

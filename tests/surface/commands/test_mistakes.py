@@ -35,6 +35,7 @@ FILES = {
     "book.xlsx": "PK\x03\x04[Content_Types].xml xl/workbook.xml",
     "model1.json": "{}",
     "criteria.yaml": "criteria: Is it polite?\n",
+    "words.yaml": "Is it polite?\n",
     "scale.yaml": "criterion: Is it polite?\nscale: 5-1\n",
     "tabs.yaml": "criterion: Is it polite?\n\tscale: 1-5\n",
     "key.yaml": "criterion: Is it polite?\nscal: 1-5\n",
@@ -99,6 +100,7 @@ MISTAKES = [
     (f"grade {ASK}", "Missing argument", "items"),
     # rubrics
     (f"grade qa.csv {J} --rubric criteria.yaml {O}", "criteria.yaml:1", "did you mean 'criterion'"),
+    (f"grade qa.csv {J} --rubric words.yaml {O}", "words.yaml:1", "such as criterion: Is it polite?"),
     (f"grade qa.csv {J} --rubric scale.yaml {O}", "runs backwards", "write 1-5"),
     (f"grade qa.csv {J} --rubric tabs.yaml {O}", "tabs.yaml:2", ""),
     (f"grade qa.csv {J} --rubric key.yaml {O}", "unknown key", "did you mean 'scale'?"),
