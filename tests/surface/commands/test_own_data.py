@@ -35,7 +35,7 @@ def test_a_csv_with_its_own_names_is_judged_and_audited(own: Path, tmp_path: Pat
     run = tmp_path / "run"
     done = dikast_process("grade", own, "--judge", "mock:oracle,r=1", "--rubric", "Is the answer polite?", "--out", run)
     assert done.returncode == 0
-    told = "columns question -> instruction, answer -> response, human_score -> gold (guessed)"
+    told = "columns question -> instruction, answer -> response, human_score -> gold (guessed), model -> system"
     assert done.stderr.splitlines()[0].endswith(told)
     assert "is-the-answer-polite: mean" in done.stdout
     assert summary(run)["status"] == {"ok": 12}
