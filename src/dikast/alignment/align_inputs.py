@@ -146,15 +146,13 @@ def _policy(spec: str) -> "ModelSource":
 
 
 def _sees(source: "ModelSource", options: AlignOptions, items: list[Item]) -> None:
-    import transformers
-
     from dikast.core.errors import require
     from dikast.engines.local.loading import sees_images
-    from dikast.engines.local.trusted import pretrained
+    from dikast.engines.local.trusted import model_config
 
     require("torch", "hf")
     shows = next((item for item in items if item.images or item.videos), None)
-    config = pretrained(transformers.AutoConfig, source.folder)
+    config = model_config(source.folder)
     if shows is not None and not sees_images(config, source):
         raise UserError(
             f"--policy {options.policy}: has no vision, and item {shows.id!r} ({shows.origin}) shows a picture: take a"

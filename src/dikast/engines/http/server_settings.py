@@ -102,6 +102,9 @@ def address_of(text: str) -> Address:
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
+        (host or "").encode("idna")  # as it is when its name is looked up: a label has 1 to 63 characters
+        if not url.isprintable() or " " in url:
+            raise ValueError
     except ValueError:  # its message repeats the text in place of the port, such as half a password
         raise UserError(f"engine {without_secrets(url)!r}: not a URL: write http://HOST:PORT/v1#MODEL") from None
     if parts.username is not None or parts.password is not None:

@@ -17,7 +17,7 @@ from dikast.engines.local.install_hints import TORCHVISION_CURE
 from dikast.engines.local.processor import Processor, load_processor
 from dikast.engines.local.source import ModelSource
 from dikast.engines.local.tokens import Tokens
-from dikast.engines.local.trusted import pretrained, pretrained_adapter, pretrained_weights
+from dikast.engines.local.trusted import model_config, pretrained_adapter, pretrained_weights
 from dikast.engines.local.vision import FAMILIES
 
 
@@ -51,9 +51,16 @@ def load(source: ModelSource, *, device: str, dtype: str, as_video: bool = True,
 
     distributed: transformers' `DistributedConfig`, with which each of several processes reads only its share.
     """
+    with opening(source, device):
+        return _load(source, device=device, dtype=dtype, as_video=as_video, distributed=distributed)
+
+
+@contextlib.contextmanager
+def opening(source: ModelSource, device: str) -> Iterator[None]:
+    """What fails inside is the fault of the model's files, or of the device's memory: UserError, with the folder."""
     try:
         with _quiet():
-            return _load(source, device=device, dtype=dtype, as_video=as_video, distributed=distributed)
+            yield
     except UserError:
         raise
     except torch.OutOfMemoryError as error:
@@ -65,7 +72,7 @@ def load(source: ModelSource, *, device: str, dtype: str, as_video: bool = True,
 
 def _load(source: ModelSource, *, device: str, dtype: str, as_video: bool, distributed: Any) -> Loaded:
     source.check()
-    config = pretrained(transformers.AutoConfig, source.folder)
+    config = model_config(source.folder)
     sees = sees_images(config, source)
     processor = load_processor(source, config, sees=sees, as_video=as_video)
     model = _load_weights(source, config, sees=sees, device=device, dtype=dtype, distributed=distributed)

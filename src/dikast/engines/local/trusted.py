@@ -7,17 +7,23 @@ that an adapter imports, objects in pickled weights. None of it is ever run, and
 import json
 import logging
 import pickle
+import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from dikast.core.errors import UserError
+from dikast.core.runs.run_files import refuse_special
 
 _log = logging.getLogger(__name__)
 _SETTINGS = "*config*.json"
 _WHOLE = ("model.safetensors", "model.safetensors.index.json")
 _KERNELS = ("attn_implementation", "_attn_implementation", "_attn_implementation_internal", "experts_implementation")
 _LIBRARIES = ("transformers", "peft", "torch", "dikast")  # that an adapter may name as the home of its model's class
+_MOST_BYTES = 2**26  # of a file of settings; those of tokenizers with many added tokens have a few MB
+_DEPTH = re.compile(r".*layers|n_layer|(?:.*_)?depth", re.I)
+_MOST_LAYERS = 2_000  # each is a module, so that a billion of them would not end, with or without weights
 _told: set[Path] = set()
 
 
@@ -27,6 +33,32 @@ def pretrained(kind: Any, folder: str | Path, **settings: Any) -> Any:
     if kind.__name__.startswith("Auto"):
         settings["trust_remote_code"] = False  # explicit, since otherwise transformers asks on standard input
     return kind.from_pretrained(folder, local_files_only=True, **settings)
+
+
+def model_config(folder: str | Path) -> Any:
+    """The transformers configuration of a model, from its `config.json`; UserError where no model can have it."""
+    import transformers
+
+    with configured(folder):
+        return pretrained(transformers.AutoConfig, folder)
+
+
+@contextmanager
+def configured(folder: str | Path) -> Iterator[None]:
+    """What fails inside is the fault of the `config.json` in `folder`: UserError, which names it.
+
+    Classes of models check few of their settings, and raise whatever comes of a size that is none.
+    """
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        why = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        raise UserError(
+            f"{Path(folder) / 'config.json'}: no model can be made with these settings ({why}): take the file from the"
+            " model's source again"
+        ) from error
 
 
 def pretrained_weights(kind: Any, folder: Path, **settings: Any) -> Any:
@@ -54,15 +86,22 @@ def pretrained_adapter(peft: Any, model: Any, folder: Path) -> Any:
 def refuse_foreign_code(folder: Path) -> None:
     """UserError, with the file and the field that ask, where this folder cannot be used without running code of others.
 
-    A folder that names code for a model that transformers has itself is fine: its own class is taken.
+    A folder that names code for a model that transformers has itself is fine: its own class is taken. Pipes, devices,
+    settings of more than 64 MiB and models of more layers than any has are refused too, before they are read or made.
     """
+    refuse_special(folder)
     for path in sorted(folder.glob(_SETTINGS)):
+        if path.stat().st_size > _MOST_BYTES:
+            raise UserError(f"{path}: has {path.stat().st_size:,} bytes, more than settings of any model")
         try:
             settings = json.loads(path.read_text("utf-8"))
         except (OSError, ValueError, RecursionError):
             continue  # the loader says what is wrong with it
         if not isinstance(settings, dict):
             continue
+        for name, value in _fields(settings):
+            if _DEPTH.fullmatch(name) and isinstance(value, int | float) and value > _MOST_LAYERS:
+                raise UserError(f"{path}: field {name!r}: no model has {value:,} layers; at most {_MOST_LAYERS:,}")
         for field, asks in _asked(settings):
             raise UserError(
                 f"{path}: field {field!r} asks for {asks}, and Dikast never runs code that comes with a model: choose"

@@ -55,14 +55,14 @@ class VllmEngine(Closing):
         self._source = locate(str(source), revision)
         if self._source.adapter is not None:
             raise UserError(f"vllm:{source}: this is an adapter; save it merged into its model, and give that folder")
-        transformers = require("transformers", "vllm")
+        require("transformers", "vllm")
         from dikast.engines.local.loading import sees_images, settings_of
         from dikast.engines.local.processor import load_processor
-        from dikast.engines.local.trusted import pretrained
+        from dikast.engines.local.trusted import model_config
 
         self.name = f"vllm:{source}"
         folder = str(self._source.folder)
-        config = pretrained(transformers.AutoConfig, folder)
+        config = model_config(folder)
         sees = sees_images(config, self._source)
         self.window = window or (_SEEING if sees else _READING)
         self._processor = load_processor(self._source, config, sees=sees, as_video=False)

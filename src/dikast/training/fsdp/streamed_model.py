@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import transformers
 
 from dikast.core.errors import UserError
 from dikast.engines.local.loading import Loaded
-from dikast.engines.local.trusted import pretrained
+from dikast.engines.local.trusted import model_config
 from dikast.training.config import Config
 from dikast.training.fsdp.sharded_checkpoint import ShareReader
 from dikast.training.models.folders import Weights
@@ -35,7 +34,7 @@ def streamed(loaded: Loaded, config: Config, checkpoint: Path) -> Callable[[Path
         source = Weights(folder)
     except UserError:  # no safetensors
         return None
-    shape = pretrained(transformers.AutoConfig, folder)
+    shape = model_config(folder)
     blank = blank_model(shape)
     spelt = _spelt(blank, getattr(loaded.model, "_weight_conversions", None))
     if spelt is None or not spelt.keys() <= source.files.keys():

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from dikast.core.errors import UserError, require
 from dikast.core.runs.run_files import CHECKSUMS
-from dikast.engines.local.trusted import pretrained
+from dikast.engines.local.trusted import model_config, pretrained
 from dikast.training.models.folders import Weights, laid_out, read_json
 from dikast.training.models.tensor_files import Stored, write_tensors
 
@@ -259,10 +259,8 @@ def _opened(folders: Sequence[Path]) -> list[dict[str, Any]]:
 
 def _config(weights: Weights) -> dict[str, Any]:
     """The configuration that affects the use of weights, with defaults filled in if transformers knows the model."""
-    from transformers import AutoConfig
-
     try:
-        value = pretrained(AutoConfig, weights.folder).to_dict()
+        value = model_config(weights.folder).to_dict()
     except Exception:  # whatever a configuration's class raises: the file is compared instead
         value = weights.config
     return dict(_flat(value, _PASSING))

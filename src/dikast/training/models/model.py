@@ -13,10 +13,10 @@ import transformers
 
 from dikast.core.errors import UserError, require
 from dikast.core.runs.run_files import record_all
-from dikast.engines.local.loading import Loaded, fixed_settings, limits, load, sees_images
+from dikast.engines.local.loading import Loaded, fixed_settings, limits, load, opening, sees_images
 from dikast.engines.local.processor import load_processor
 from dikast.engines.local.source import ModelSource, locate
-from dikast.engines.local.trusted import pretrained
+from dikast.engines.local.trusted import configured, model_config, pretrained
 from dikast.training.config import Config
 from dikast.training.fsdp.sharded_model import deal_out_adapters, dealt_out, launched_for_fsdp, sharding
 
@@ -43,7 +43,7 @@ def open_model(config: Config, *, shards: int = 1) -> Loaded:
     adapters = frozen_in_bf16(config) and config.train == "lora"  # nothing that is trained is in the file
     dtype = "bfloat16" if config.precision == "bf16-master" or adapters else "float32"
     if config.model:
-        shape = pretrained(transformers.AutoConfig, source.folder) if shards > 1 else None
+        shape = model_config(source.folder) if shards > 1 else None
         dealt = sharding(config, blank_model(shape), shards) if shards > 1 else None
         loaded = load(source, device=config.device, dtype=dtype, distributed=dealt)
     else:
@@ -79,7 +79,7 @@ def blank_model(shape: Any, device: str = "meta") -> Any:
     """A model of a transformers configuration, drawn anew; without weights on the device `meta`."""
     sees = hasattr(shape, "vision_config")
     kind: Any = transformers.AutoModelForImageTextToText if sees else transformers.AutoModelForCausalLM
-    with torch.device(device):
+    with configured(shape._name_or_path), torch.device(device):
         return kind.from_config(shape)
 
 
@@ -111,17 +111,18 @@ def about(loaded: Loaded) -> dict[str, Any]:
 
 
 def _assembled(source: ModelSource, *, blank: bool, seed: int) -> Loaded:
-    config = pretrained(transformers.AutoConfig, source.folder)
-    sees = sees_images(config, source)
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        model = blank_model(config, "meta" if blank else "cpu")
-    habits = source.folder / "generation_config.json"
-    if habits.is_file():
-        said = pretrained(transformers.GenerationConfig, source.folder)
-        ids = {name: getattr(said, name) for name in ("bos_token_id", "eos_token_id", "pad_token_id")}
-        model.generation_config = transformers.GenerationConfig(**ids)
-    return limits(model, load_processor(source, config, sees=sees))
+    with opening(source, "cpu"):
+        config = model_config(source.folder)
+        sees = sees_images(config, source)
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            model = blank_model(config, "meta" if blank else "cpu")
+        habits = source.folder / "generation_config.json"
+        if habits.is_file():
+            said = pretrained(transformers.GenerationConfig, source.folder)
+            ids = {name: getattr(said, name) for name in ("bos_token_id", "eos_token_id", "pad_token_id")}
+            model.generation_config = transformers.GenerationConfig(**ids)
+        return limits(model, load_processor(source, config, sees=sees))
 
 
 def choose_trained(model: Any, config: Config) -> None:

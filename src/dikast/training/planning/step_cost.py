@@ -19,6 +19,7 @@ from torch.utils.flop_counter import flop_registry, sdpa_backward_flop_count, sd
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.modeling_utils import AttentionInterface
 
+from dikast.engines.local.trusted import configured
 from dikast.training.config import Config
 from dikast.training.data.collate import Batch, summed_loss
 from dikast.training.models.model import blank_model, frozen_in_bf16, made_ready
@@ -112,10 +113,11 @@ def _causal_attention(module: Any, query: Any, key: Any, value: Any, attention_m
 
 def unloaded(config: Config, shape: Any) -> Any:
     """The model as it would be trained, with its types and adapters, on the device `meta`: without weights."""
-    model = blank_model(shape)
-    if config.precision == "bf16-master" or (frozen_in_bf16(config) and config.train == "lora"):
-        model.to(torch.bfloat16)
-    return made_ready(model, config)
+    with configured(shape._name_or_path):
+        model = blank_model(shape)
+        if config.precision == "bf16-master" or (frozen_in_bf16(config) and config.train == "lora"):
+            model.to(torch.bfloat16)
+        return made_ready(model, config)
 
 
 def _placed_on_cpu(model: torch.nn.Module) -> None:

@@ -79,12 +79,10 @@ class TrainingPlan:
 
 def shape_of(config: Config, folder: Path | None = None) -> Any:
     """The transformers configuration of the model that is trained, or of a `folder` that has its shape alone."""
-    import transformers
-
-    from dikast.engines.local.trusted import pretrained
+    from dikast.engines.local.trusted import model_config
     from dikast.training.models.model import source_of
 
-    return pretrained(transformers.AutoConfig, folder or source_of(config).folder)
+    return model_config(folder or source_of(config).folder)
 
 
 def counts_of(config: Config, shape: Any) -> ModelCounts:
@@ -117,11 +115,13 @@ def plan(config: Config, shape: Any, work: "Work", *, cards: int = 1) -> Trainin
     """The plan for this number of cards, over which FSDP2 shards weights, gradients and moments; `work` is one card's
     pass.
     """
+    from dikast.engines.local.trusted import configured
     from dikast.training.planning.step_cost import step_cost
 
     counts = counts_of(config, shape)
     summed = config.batch_size > work.rows * cards
-    cost = step_cost(config, shape, work, summed=summed)
+    with configured(shape._name_or_path):
+        cost = step_cost(config, shape, work, summed=summed)
     state = counts.trained * _STATE[_kind(config)]
     vocabulary = shape.get_text_config().vocab_size
     width = 4 if config.precision == "fp32" else 2

@@ -1,5 +1,6 @@
 """One engine over several real servers on loopback: some slow, some that die and come back, some with another model."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -266,6 +267,10 @@ def test_builds_and_services_take_a_list_and_go_on_without_one_of_it(tmp_path: P
         ("http://a:1/v1,http://b:1/v1#m,concurency=3", "did you mean 'concurrency'"),
         ("servers:nowhere.txt#m", "nowhere.txt: No such file"),
         ("servers:nowhere.txt", "which file or model"),
+        (f"http://{'a' * 64}/v1,http://b:1/v1#m", "not a URL"),
+        ("http://a..b/v1#m", "not a URL"),
+        ("http://a:1/v1\x1b[31m#m", "not a URL"),
+        ("http://a:1/v1\u202e#m", "not a URL"),
     ],
 )
 def test_lists_that_cannot_be_meant_are_refused(spec: str, told: str) -> None:
@@ -304,9 +309,17 @@ def test_what_a_list_holds_is_not_repeated(line: str, tmp_path: Path) -> None:
 
 def test_a_list_is_a_file_of_bounded_size(tmp_path: Path) -> None:
     (tmp_path / "large.txt").write_bytes(b"#" * 4_000_001)
-    for name, told in ((tmp_path, "not a file"), ("/dev/zero", "not a file"), (tmp_path / "large.txt", "bytes")):
+    (tmp_path / "long.txt").write_text("".join(f"http://a/{k}\n" for k in range(200_000)))
+    (tmp_path / "itself.txt").write_text(f"servers:{tmp_path}/itself.txt\n")
+    os.mkfifo(tmp_path / "pipe")
+    for name, told in (
+        (".", "not a file"), ("/dev/zero", "not a file"), ("pipe", "not a file"), ("large.txt", "bytes"),
+        ("long.txt", "200,000 addresses"), ("itself.txt", "itself.txt:1: not an address"),
+    ):  # fmt: skip
         with pytest.raises(UserError, match=told):
-            open_engine(f"servers:{name}#m")
+            open_engine(f"servers:{tmp_path / name}#m")
+    (tmp_path / "marked.txt").write_text("\ufeffhttp://a:1/v1\n", "utf-8")
+    open_engine(f"servers:{tmp_path / 'marked.txt'}#m").close()
 
 
 def test_the_keys_hold_the_list_in_any_order_or_the_name_given_to_it() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from collections import Counter
 from pathlib import Path
 from typing import NamedTuple, Protocol
 from urllib.parse import urlsplit, urlunsplit
@@ -75,7 +76,7 @@ class FileList:
                 raw = file.read(_MOST_BYTES + 1)
             if len(raw) > _MOST_BYTES:
                 raise UserError(f"servers:{self.path}: has more than {_MOST_BYTES:,} bytes")
-            lines = raw.decode().splitlines()
+            lines = raw.decode("utf-8-sig").splitlines()
         except OSError as error:
             raise UserError(f"servers:{self.path}: {error.strerror}: name a file with one address per line") from None
         except UnicodeDecodeError:
@@ -83,6 +84,8 @@ class FileList:
         typed = {
             n: line.strip() for n, line in enumerate(lines, 1) if line.strip() and not line.lstrip().startswith("#")
         }
+        if len(typed) > _MOST:
+            raise UserError(f"{self.path}: {len(typed):,} addresses; the maximum is {_MOST:,}")
         urls: list[str] = []
         for n, line in typed.items():
             try:
@@ -159,10 +162,8 @@ def _one(text: str, model: str) -> str:
 
 
 def _distinct(urls: list[str], where: str) -> list[str]:
-    if twice := next((url for i, url in enumerate(urls) if url in urls[:i]), ""):
-        raise UserError(f"{where}: the address {twice} is listed twice")
+    if len(set(urls)) < len(urls):
+        raise UserError(f"{where}: the address {Counter(urls).most_common(1)[0][0]} is listed twice")
     if not urls:
         raise UserError(f"{where}: no address: write one a line, such as http://HOST:PORT/v1")
-    if len(urls) > _MOST:
-        raise UserError(f"{where}: {len(urls):,} addresses; the maximum is {_MOST:,}")
     return urls

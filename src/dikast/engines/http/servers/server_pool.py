@@ -259,9 +259,10 @@ class ServerPool:
                     server.state = "wrong"
                     self.notes[f"{place.url}: refused: {wrong}"] += 1
             self.servers.append(server)
-        gone = [each for each in self.servers if each.place not in set(places)]
+        listed = set(places)
+        gone = [each for each in self.servers if each.place not in listed]
         if len(gone) < len(self.servers):
-            self.servers = [each for each in self.servers if each not in gone]
+            self.servers = [each for each in self.servers if each.place in listed]
             for server in gone:
                 server.state = "left"
                 self._gone.append(server)
