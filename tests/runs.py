@@ -8,11 +8,12 @@ import resource
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import orjson
 
@@ -168,8 +169,15 @@ def flips(folder: Path, clean: Mapping[Path, bytes], n: int, seed: int) -> Itera
 class Nursery:
     """Forks processes that have everything imported and run the command line at once, so that kills hit the work."""
 
-    def __init__(self, process: "subprocess.Popen[str]") -> None:
-        self._process = process
+    def __init__(self, process: "subprocess.Popen[str]", errors: IO[bytes]) -> None:
+        self._process, self._errors = process, errors
+
+    def said(self) -> str:
+        """What was written to standard error since the last call."""
+        self._errors.seek(0)
+        told = self._errors.read().decode()
+        self._errors.truncate(0)
+        return told
 
     def run(self, arguments: Sequence[object]) -> int:
         """Run to the end; the exit code."""
@@ -222,22 +230,24 @@ def _lives(pid: int) -> bool:
 @contextmanager
 def nursery(*modules: str) -> Iterator[Nursery]:
     """A `Nursery` that ends with the block; `modules` are imported too."""
+    errors = tempfile.TemporaryFile("ab+")  # noqa: SIM115 - closed below
     process = subprocess.Popen(
         [sys.executable, "-c", _NURSERY, *modules],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=environment(),
+        stderr=errors,
+        env=environment(COLUMNS="200"),
         text=True,
     )
     try:
-        yield Nursery(process)
+        yield Nursery(process, errors)
     finally:
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.close()
         process.wait(30)
         process.stdout.close()
+        errors.close()
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """Bad input is told before anybody is asked, and forms that no page sends change nothing."""
 
 import asyncio
+import resource
 import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -304,3 +305,32 @@ def test_gold_in_any_form_is_a_known_label(row: dict[str, Any], pairs: bool, kno
     path = runs.write_jsonl(tmp_path / "i.jsonl", [{"id": "i", "instruction": "x", **row}])
     found = read_questions(str(path), {}, load_rubric("helpfulness"), "pairwise" if pairs else "absolute")
     assert [each.known for each in found] == [known]
+
+
+@pytest.mark.slow
+def test_a_rater_is_told_where_a_label_cannot_be_saved_and_labels_on_when_it_can(tmp_path: Path) -> None:
+    served = Served(runs.write_jsonl(tmp_path / "i.jsonl", runs.rows(4)), tmp_path / "labels").start()
+    assert served.process is not None
+
+    def grow(most: int) -> None:
+        assert served.process is not None
+        hard = resource.prlimit(served.process.pid, resource.RLIMIT_FSIZE)[1]
+        resource.prlimit(served.process.pid, resource.RLIMIT_FSIZE, (most, hard))
+
+    async def labelling() -> None:
+        link = served.links["1"]
+        async with aiohttp.ClientSession() as session:
+            async with session.get(link) as answer:
+                task = read(await answer.text())["task"]
+            page = await label(session, link, "2", task)
+            task = read(page)["task"]
+            grow(1)  # what would go beyond fails as on a full disk
+            async with session.post(f"{link}/label", data={"task": task, "value": "3"}) as answer:
+                assert answer.status == 507
+                assert "Nothing was saved" in await answer.text()
+            grow(resource.RLIM_INFINITY)
+            assert read(await label(session, link, "4", task))["task"] != task
+
+    asyncio.run(labelling())
+    assert served.stop() == 0
+    assert sorted(row["human_1"] for row in table(tmp_path / "labels" / "labels.csv")) == ["2", "4"]

@@ -98,6 +98,11 @@ def test_types_are_not_guessed(text: str) -> None:
         read(text)
 
 
+def test_a_key_in_the_place_of_something_else_is_not_repeated() -> None:
+    with pytest.raises(DataError, match=r"got \{'openai': 'm', 'api_key': '\[key\]'\}"):
+        read("out: {openai: m, api_key: hunter2hunter}")
+
+
 def test_a_single_mistake_is_told_alone() -> None:
     with pytest.raises(DataError) as caught:
         read("out: x\ncount: 0")

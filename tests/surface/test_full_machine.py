@@ -1,21 +1,19 @@
-"""A full disk, too few open files: every verb ends with a message, loses nothing, and goes on when there is room."""
+"""Files that may not grow, too few open files: every verb ends with a message, loses nothing, and goes on when there is
+room. Full disks under every verb are in `test_verb_kills`, which knows what each of them needs.
+"""
 
 import errno
 import os
 import random
 import resource
-import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from pathlib import Path
 
 import orjson
 import pytest
-import yaml
 
-import tiny_models
 from dikast.surface import cli
 from dikast.testing.faults import FaultServer
 from runs import dikast_here, lines, rows, write_jsonl
@@ -115,6 +113,7 @@ def test_ten_thousand_files_that_are_open_already_are_in_nobodys_way(tmp_path: P
     assert orjson.loads((tmp_path / "run" / "summary.json").read_bytes())["status"] == {"ok": 300}
 
 
+GRADE = ("--judge", "mock:oracle", "--rubric", "helpfulness", "--quiet")
 SINGLE: dict[str, tuple[Sequence[str], Sequence[object]]] = {  # the files a verb writes, and its line
     "report": (
         ("r.html", "r.md", "r.json", "r.xml"),
@@ -154,80 +153,3 @@ def test_a_single_file_that_cannot_be_written_whole_stays_as_it_was(verb: str, t
     assert done.returncode == 0, (done.stdout, done.stderr)
     assert (tmp_path / names[0]).is_symlink()  # followed, as everywhere a person names a file
     assert all((tmp_path / name).stat().st_size > 50 for name in names)
-
-
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 64 MB; skips where none can be mounted."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    if shutil.which("mount") is None or os.geteuid() != 0:
-        pytest.skip("only root can mount a file system")
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(folder)], capture_output=True)
-    if mounted.returncode:
-        pytest.skip(f"no file system can be mounted here: {mounted.stderr.decode()}")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
-
-
-def fill(disk: Path, leave: int) -> Path:
-    """Fill the file system up to `leave` bytes."""
-    with (disk / "filling").open("wb", buffering=0) as file, suppress(OSError):
-        while file.write(bytes(65536)):
-            pass
-    assert shutil.disk_usage(disk).free < 65536
-    path = disk / "filling"
-    os.truncate(path, path.stat().st_size - leave)
-    return path
-
-
-def given(folder: Path) -> None:
-    """What the verbs read."""
-    write_jsonl(folder / "items.jsonl", rows(200))
-    recipe = {"recipe": "feedback", "teacher": "world:text", "rubrics": 4, "a_call": 4}
-    (folder / "recipe.yaml").write_text(yaml.safe_dump(recipe), "utf-8")
-
-
-def train(folder: Path, disk: Path) -> Sequence[object]:
-    model = tiny_models.build("llama", folder / "model")
-    values = {"model": str(model), "out": str(disk / "out"), "steps": 2, "device": "cpu", "batch_size": 2}
-    data = [{"items": ["items.jsonl"], "rubric": "helpfulness", "formats": ["score-only"]}]
-    (folder / "train.yaml").write_text(yaml.safe_dump({**values, "data": data}), "utf-8")
-    return ("train", "sft", "--config", "train.yaml")
-
-
-GRADE = ("--judge", "mock:oracle", "--rubric", "helpfulness", "--quiet")
-VERBS: dict[str, Callable[[Path, Path], Sequence[object]]] = {
-    "grade": lambda folder, disk: ("grade", "items.jsonl", *GRADE, "--out", disk / "out"),
-    "replay": lambda folder, disk: ("replay", "run", "--out", disk / "out"),
-    "report": lambda folder, disk: ("report", "run", "-o", disk / "r.html", "-o", disk / "r.json", "--draws", 200),
-    "probe": lambda folder, disk: ("probe", "--judge", "mock:oracle", "--out", disk / "out", "--calls", 40, "--quiet"),
-    "build": lambda folder, disk: ("corpus", "build", "recipe.yaml", "--out", disk / "out", "--quiet"),
-    "convert": lambda folder, disk: ("corpus", "convert", "items.jsonl", disk / "o.csv", "--to", "dikast"),
-    "card": lambda folder, disk: ("corpus", "card", "items.jsonl", "-o", disk / "card.md", "--exact"),
-    "world": lambda folder, disk: ("world", "make", "-n", 30, "--out", disk / "out"),
-    "train": train,
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("verb", VERBS)
-@pytest.mark.parametrize("leave", [0, 4_096])
-def test_a_full_disk_ends_every_verb_with_a_message(verb: str, leave: int, tmp_path: Path, disk: Path) -> None:
-    given(tmp_path)
-    if verb in ("replay", "report"):
-        assert dikast("grade", "items.jsonl", *GRADE, "--out", "run", cwd=tmp_path).returncode == 0
-    line = VERBS[verb](tmp_path, disk)
-    filling = fill(disk, leave)
-    full = dikast(*line, cwd=tmp_path)
-    code, told = (2, "GB are free") if verb == "train" else (1, "o space")  # training counts its room before it begins
-    assert full.returncode == code, (full.stdout, full.stderr)
-    assert "Traceback" not in full.stderr, full.stderr
-    assert told in full.stderr, full.stderr
-    assert not list(disk.rglob("*.html"))
-    filling.unlink()
-    done = dikast(*line, cwd=tmp_path)
-    assert done.returncode == 0, (done.stdout, done.stderr)
-    assert not list(disk.rglob("*.part"))

@@ -4,6 +4,7 @@ Each field of each record of each file is replaced by values of other types, rem
 then several in a record by values drawn at random, lines by other JSON and bytes. A refusal names file, line and cure.
 """
 
+import html
 import json
 import os
 import random
@@ -11,8 +12,8 @@ import re
 import shutil
 import signal
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -210,7 +211,7 @@ def test_no_record_gives_a_traceback(folders: Path, tmp_path: Path, tries: int) 
     assert not found, "\n".join(f"{told}: try {where}" for told, where in found.items())
 
 
-DRAWN_VERBS = ("audit", "report", "export", "replay", "doctor", "repair", "resume")
+DRAWN_VERBS = ("audit", "report", "export", "replay", "doctor", "repair", "resume", "view")
 FORMS = ("rows.csv", "rows.jsonl", "rows.parquet", "hf:hf", "inspect:log.json", "lm-eval:lm")
 NAMES = ("key", "item", "label", "score", "status", "criterion", "a", "1", "x" * 300, "\u202e", "")
 LEAVES = (
@@ -295,6 +296,34 @@ def line_of(verb: str, form: str, run: Path, made: Path, out: Path) -> list[str]
     return verb_line(verb, run, out)
 
 
+def viewed(root: Path, run: str) -> tuple[int, str, str]:
+    """Every kind of page about a run, as `ended`; the code is 2 where it is shown as damaged, with the reason."""
+
+    def page(render: Callable[[Mapping[str, str]], str], **query: str) -> str:
+        try:
+            return render(query)
+        except DikastError as error:
+            return pages.problem(str(error))
+
+    try:
+        index = RunIndex(root)
+        pages = ViewerPages(index)
+        index.look()
+        for path in index.behind():
+            index.read(path)
+        page(pages.runs)
+        page(pages.run, of=run)
+        for (anchor,) in index.select("select anchor from row limit 3", ()):
+            page(pages.item, run=run, at=anchor, beside="sound")
+        with suppress(DikastError):
+            pages.compare({}, [run, "sound"])
+        why = " ".join(each.why for each in index.runs() if each.state == "damaged")
+        return 2 * bool(why), html.unescape(why), ""
+    except Exception as error:
+        own = [each for each in traceback.extract_tb(error.__traceback__) if "dikast" in each.filename]
+        return 70, "", f"{error!r} at {own[-1].filename}:{own[-1].lineno}"
+
+
 @pytest.mark.slow
 @pytest.mark.soak(5_000)
 def test_whatever_a_record_holds_every_verb_ends_and_says_where_and_what_to_do(
@@ -310,8 +339,8 @@ def test_whatever_a_record_holds_every_verb_ends_and_says_where_and_what_to_do(
         run = data.draw(st.sampled_from(RUNS))
         path, number, raw = data.draw(hostile(folders / run))
         verb, form = data.draw(st.sampled_from(DRAWN_VERBS)), data.draw(st.sampled_from(FORMS))
-        work, out = tmp_path / run, tmp_path / "out"
-        for each in (work, out):
+        work, out = tmp_path / "runs" / run, tmp_path / "out"
+        for each in (work.parent, out):
             shutil.rmtree(each, ignore_errors=True)
         shutil.copytree(folders / run, work)
         out.mkdir()
@@ -319,7 +348,11 @@ def test_whatever_a_record_holds_every_verb_ends_and_says_where_and_what_to_do(
         lines = broken.read_bytes().splitlines()
         broken.write_bytes(b"\n".join([*lines[: number - 1], raw, *lines[number:]]) + b"\n" if number else raw)
         subject = next(work.glob("1-*")) if run == "panel" and verb in ("audit", "report", "replay") else work
-        code, said, fault = ended(line_of(verb, form, subject, folders, out))
+        if verb == "view":
+            shutil.copytree(folders / run, work.parent / "sound")
+            code, said, fault = viewed(work.parent, run)
+        else:
+            code, said, fault = ended(line_of(verb, form, subject, folders, out))
         case = (verb, form, str(broken), number, raw, said[-1500:])
         assert not fault, (fault, *case)
         if verb in ("doctor", "repair") or code in (0, 3):

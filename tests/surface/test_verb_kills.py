@@ -5,12 +5,15 @@ it was killed, how many answers were on the disk then, and how many of them were
 `dikast serve`, `annotate` (its server), `view` and `align` are killed in the tests of their rooms.
 """
 
+import os
 import random
 import re
 import shutil
 import signal
+import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
@@ -34,6 +37,12 @@ _TRAINING = ("train", "new", "look", "release", "demo", "make-judge", "dpo", "me
 _ANEW = ("doctor", "replay", "merge-runs")  # what these write of verdicts is made anew from files that are whole
 _FILES = ("report", "convert", "export csv", "export parquet", "export inspect", "prefs", "verl", "card", "learn",
           "bench new", "bench report", "lab report", "rubric", "peek")  # verbs that write single files  # fmt: skip
+_NAMES = (
+    "grade", "samples", "sheet", "panel", "compare", "replay", "audit", "report", "world", "convert", "probe", "build",
+    "train", "export csv", "export parquet", "export hf", "export inspect", "export lm-eval", "teach", "talk", "new",
+    "look", "release", "demo", "rank", "bench", "prefs", "verl", "card", "learn", "annotate", "make-judge", "dpo",
+    "merge", "merge-runs", "prove", "doctor", "lab", "lab report", "bench new", "bench report", "rubric", "peek",
+)  # fmt: skip
 _LAB = {
     "claim": "An oracle is better than a draw.", "source": "none", "seeds": [1], "arms": {"one": {}, "two": {"judge":
     "mock:random"}}, "base": {"judge": "mock:oracle,r=0.8", "held": {"own": {"items": "ruled.jsonl", "n": 20}}},
@@ -325,15 +334,58 @@ def prepare(name: str, folder: Path, out: Path, children: Nursery) -> None:
             (each / "verdicts.jsonl").write_bytes(raw.replace(b"i17", b"i71").replace(b"i30", b"i03"))
 
 
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 64 MB; skips where none can be mounted."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    if shutil.which("mount") is None or os.geteuid() != 0:
+        pytest.skip("only root can mount a file system")
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(folder)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip(f"no file system can be mounted here: {mounted.stderr.decode()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def fill(disk: Path, leave: int) -> Path:
+    """Fill the file system up to `leave` bytes."""
+    with (disk / "filling").open("wb", buffering=0) as file, suppress(OSError):
+        while file.write(bytes(65536)):
+            pass
+    assert shutil.disk_usage(disk).free < 65536
+    path = disk / "filling"
+    os.truncate(path, path.stat().st_size - leave)
+    return path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in _NAMES if name != "audit"])  # which writes nothing
+def test_a_full_disk_ends_every_verb_with_a_message(
+    name: str, folder: Path, tmp_path: Path, disk: Path, children: Nursery
+) -> None:
+    out = disk / "out"
+    prepare(name, folder, out, children)
+    line = verb(name, folder, out)
+    for leave in (0, 4_096):
+        filling = fill(disk, leave)
+        children.said()
+        code, said = children.run(line), children.said()
+        filling.unlink()
+        assert code in (1, 2) or (leave and code == 0), (leave, code, said)
+        assert code == 0 or re.search(r"o space|GB are free|cannot be written|is full", said), (leave, said)
+        assert "Traceback" not in said, said
+        if name == "bench new" and code == 0:  # it is there, and is checked when it is named again
+            return
+    assert children.run(line) == 0, children.said()
+    assert not list(disk.rglob("*.part*"))
+
+
 @pytest.mark.slow
 @pytest.mark.soak(40)
-@pytest.mark.parametrize(
-    "name",
-    ["grade", "samples", "sheet", "panel", "compare", "replay", "audit", "report", "world", "convert", "probe", "build",
-     "train", "export csv", "export parquet", "export hf", "export inspect", "export lm-eval", "teach", "talk", "new",
-     "look", "release", "demo", "rank", "bench", "prefs", "verl", "card", "learn", "annotate", "make-judge", "dpo",
-     "merge", "merge-runs", "prove", "doctor", "lab", "lab report", "bench new", "bench report", "rubric", "peek"],
-)  # fmt: skip
+@pytest.mark.parametrize("name", _NAMES)
 def test_kills_of_every_verb_that_writes(
     name: str, folder: Path, tmp_path: Path, children: Nursery, tries: int
 ) -> None:

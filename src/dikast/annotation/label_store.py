@@ -3,14 +3,15 @@
 import hashlib
 import sqlite3
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from dikast.annotation.active_order import Priority, chances
 from dikast.annotation.assignment import RaterTask
-from dikast.core.errors import UserError
+from dikast.core.errors import UserError, database_at
 
 VERSION, _ACTIVE = 1, 2  # the form of a database, and of one with an active order
 FILE = "labels.sqlite"
@@ -66,8 +67,9 @@ class LabelStore:
             raise UserError(
                 f"{self.path}: written by a newer Dikast (form {found}, this one knows {_ACTIVE}): update it"
             )
-        self._db.execute("pragma journal_mode=wal")
-        self._writing = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
+        with database_at(self.path):
+            self._db.execute("pragma journal_mode=wal")
+            self._writing = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
         for each in (self._db, self._writing):
             each.execute("pragma synchronous=full")
             each.execute("pragma foreign_keys=on")
@@ -85,8 +87,7 @@ class LabelStore:
     ) -> None:
         """Write the assignment in one transaction: raters as (name, token), the tasks of each, an active order."""
         self._active = bool(priorities)
-        self._db.execute("begin immediate")
-        try:
+        with _transaction(self._db, self.path):
             for each in _TABLES.split(";"):
                 if each.strip():
                     self._db.execute(each)
@@ -102,10 +103,6 @@ class LabelStore:
                 rows = [(key, *each) for key, each in priorities.items()]
                 self._db.executemany("insert into priority values(?, ?, ?)", rows)
             self._db.execute(f"pragma user_version={_ACTIVE if priorities else VERSION}")
-            self._db.execute("commit")
-        except BaseException:
-            self._db.execute("rollback")
-            raise
         self.begun = True
 
     @property
@@ -152,14 +149,8 @@ class LabelStore:
 
     def write(self, changes: Sequence[Callable[[], bool]]) -> list[bool]:
         """Make changes in their order and in one transaction, which is on disk when this returns: all or none."""
-        self._writing.execute("begin immediate")
-        try:
-            done = [change() for change in changes]
-            self._writing.execute("commit")
-        except BaseException:
-            self._writing.execute("rollback")
-            raise
-        return done
+        with _transaction(self._writing, self.path):
+            return [change() for change in changes]
 
     def _keep(self, task: int, value: str, reason: str) -> bool:
         now = time.time()
@@ -236,6 +227,20 @@ class LabelStore:
         self._writing.execute(
             "insert into event(task, what, value, reason, at) values(?, ?, ?, ?, ?)", (task, what, value, reason, at)
         )
+
+
+@contextmanager
+def _transaction(db: sqlite3.Connection, path: Path) -> Iterator[None]:
+    """All of what is written inside, or nothing; RunError where the machine cannot write it."""
+    with database_at(path):
+        db.execute("begin immediate")
+        try:
+            yield
+            db.execute("commit")
+        except BaseException:
+            if db.in_transaction:  # a full disk has ended it already
+                db.execute("rollback")
+            raise
 
 
 def _last(db: sqlite3.Connection, rater: int) -> int | None:

@@ -1,6 +1,7 @@
 """Pages served to people on their own machine: access checks, security headers, shutdown."""
 
 import asyncio
+import logging
 import signal
 import ssl
 from collections.abc import Callable, Collection
@@ -11,9 +12,10 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 from multidict import MultiDictProxy
 
-from dikast.core.errors import UserError
+from dikast.core.errors import RunError, UserError
 from dikast.serving.delivery import delivered, host_name
 
+_log = logging.getLogger(__name__)
 BODY_SECONDS, IDLE_SECONDS = 30, 75  # seconds for a form to arrive; for a connection without a complete request header
 
 
@@ -43,6 +45,10 @@ def guard(policy: str, hosts: Collection[str] = ()) -> Middleware:
                 found = web.HTTPRequestTimeout(text=f"the form did not arrive within {BODY_SECONDS} seconds")
             except web.HTTPException as error:
                 found = error
+            except RunError as error:
+                _log.error("%s", error)
+                told = "Nothing was saved, since the computer that serves this page cannot write: try again later"
+                found = web.HTTPInsufficientStorage(text=told)
             found.headers.update(headers)
             return found
 

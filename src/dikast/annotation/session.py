@@ -16,7 +16,7 @@ from dikast.annotation.label_store import SKIPPED, LabelStore, hashed
 from dikast.annotation.labelling_questions import ToLabel, is_answer, question_places
 from dikast.annotation.labels_file import write_labels
 from dikast.core.canonical import fingerprint
-from dikast.core.errors import UserError
+from dikast.core.errors import UserError, database_at
 from dikast.core.output_folder import one_writer, replacing
 from dikast.core.runs.current_verdicts import RunReader
 
@@ -86,8 +86,9 @@ def opened(
                 store.begin(meta, [(name, word) for name, word in words.items() if name != "owner"], tasks, order)
             by_key = {each.key: each for each in questions}
             try:
-                _same(folder, store.meta, meta)
-                wrong = _impossible(store, by_key)
+                with database_at(store.path):
+                    _same(folder, store.meta, meta)
+                    wrong = _impossible(store, by_key)
             except sqlite3.DatabaseError as error:
                 wrong = str(error)
             if wrong:

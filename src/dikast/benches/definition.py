@@ -78,6 +78,7 @@ _MOST_LINES = 40
 _NAME = re.compile(r"[A-Za-z0-9][\w.\-]{0,79}", re.ASCII)
 _REPOSITORY = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _DIGITS = 64  # of a SHA-256
+_LONGEST_NAME = 255  # bytes of a file's name, on any file system in use
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -321,6 +322,8 @@ def _of_source(bench: Bench) -> Iterator[Mistake]:
             yield "a path with '*' is several files, which one SHA-256 cannot be of", "source", "files", path
         if ".." in path.split("/") or path.startswith("/"):
             yield "a file's path is that inside its source", "source", "files", path
+        if any(len(part.encode("utf-8", "surrogatepass")) > _LONGEST_NAME for part in path.split("/")):
+            yield f"no file's name has more than {_LONGEST_NAME} bytes", "source", "files", path
 
 
 def _of_official(bench: Bench) -> Iterator[Mistake]:

@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origi
 
 from dikast.core.errors import DataError, UserError
 from dikast.core.former_names import present_name
+from dikast.core.secrets import HIDDEN, names_a_secret
 from dikast.core.text import Located, hint, near_miss
 
 T = TypeVar("T")
@@ -148,7 +149,7 @@ def read_keys(
     not known, "" for the near match.
     """
     if not isinstance(value, dict):
-        wrong(f"expected a mapping, got {value!r}", *at)
+        wrong(f"expected a mapping, got {_shown(value)}", *at)
         return {}
     found: dict[str, Any] = {}
     given_names = {key: present_name(key, known) for key in value}
@@ -192,7 +193,7 @@ def fit(kind: Any, value: Any, wrong: Wrong, *at: object, option: Option = Optio
         return _listed(inner, value, wrong, *at, option=option)
     if origin in (dict, Mapping):
         if not isinstance(value, dict):
-            wrong(f"expected {spelt(kind)}, got {value!r}", *at)
+            wrong(f"expected {spelt(kind)}, got {_shown(value)}", *at)
             return None
         return {str(key): fit(inner[1], each, wrong, *at, key, option=option) for key, each in value.items()}
     if origin in (Union, types.UnionType):
@@ -203,7 +204,7 @@ def fit(kind: Any, value: Any, wrong: Wrong, *at: object, option: Option = Optio
                 return found
         if len(inner) == 2 and types.NoneType in inner:
             return fit(next(each for each in inner if each is not types.NoneType), value, wrong, *at, option=option)
-        wrong(f"expected {spelt(kind)}, got {value!r}", *at)
+        wrong(f"expected {spelt(kind)}, got {_shown(value)}", *at)
         return None
     try:
         found = _scalar(kind, value, text=text)
@@ -225,7 +226,7 @@ def _listed(inner: tuple[Any, ...], value: Any, wrong: Wrong, *at: object, optio
         missed: list[str] = []
         found = None if dataclasses.is_dataclass(each) else fit(each, value, _noting(lambda *_: None, missed))
         if found is None or missed:
-            wrong(f"expected a list{_of(each)}, got {value!r}", *at)
+            wrong(f"expected a list{_of(each)}, got {_shown(value)}", *at)
             return None
         value = [value]
     if inner[-1] is not ... and len(value) != len(inner):
@@ -262,7 +263,7 @@ def _expected(kind: Any, value: Any, *, text: bool) -> str:
     typed = kind is bool and text
     words = list(_WORDS) if typed else [str(each) for each in get_args(kind)] if get_origin(kind) is Literal else []
     near = near_miss(value, words) if isinstance(value, str) else None
-    told = f"expected {'yes or no' if typed else spelt(kind)}, got {value!r}"
+    told = f"expected {'yes or no' if typed else spelt(kind)}, got {_shown(value)}"
     return told if near is None else f"{told}: did you mean {near!r}?"
 
 
@@ -281,3 +282,16 @@ def spelt(kind: Any) -> str:
 
 def _of(kind: Any) -> str:
     return f" of {_INNER[kind]}" if kind in _INNER else ""
+
+
+def _shown(value: Any) -> str:
+    """A value in a message, without what stands in fields that are named like secrets."""
+
+    def told(value: Any) -> Any:
+        if isinstance(value, list | tuple):
+            return [told(each) for each in value]
+        if isinstance(value, dict):
+            return {key: HIDDEN if names_a_secret(str(key)) else told(each) for key, each in value.items()}
+        return value
+
+    return repr(told(value))

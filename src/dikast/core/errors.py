@@ -10,7 +10,10 @@ DikastError
 
 import errno
 import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -64,6 +67,7 @@ _MACHINE = {
     errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO, errno.ESTALE,
     errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.EAGAIN,
 }  # fmt: skip
+_DATABASE = {5, 8, 10, 13, 14}  # of SQLite: busy, read-only, input or output, full, cannot be opened
 
 
 def is_machine_error(error: OSError) -> bool:
@@ -77,6 +81,24 @@ def machine_error(error: OSError) -> RunError:
     cure = {errno.EMFILE: " (raise the limit with `ulimit -n`)", errno.ENOSPC: " (make room)"}.get(error.errno or 0, "")
     why = f"{where}{error.strerror or error}{cure}"  # numpy gives no details
     return RunError(f"{why}; what was written before is kept: fix this and run the same command again")
+
+
+@contextmanager
+def database_at(path: Path) -> Iterator[None]:
+    """RunError where SQLite cannot read or write the database at `path` because of the machine: no space, a failing or
+    read-only disk, another process that holds it. Its other errors pass.
+    """
+    import sqlite3
+
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _DATABASE:
+            raise
+        raise RunError(
+            f"{path}: cannot be read or written ({error}); what was written before is kept: fix this and run the same"
+            " command again"
+        ) from error
 
 
 def require(module: str, extra: str) -> ModuleType:

@@ -96,34 +96,40 @@ def _linked_files(folder: str | Path) -> Iterator[str]:
 
 
 @contextmanager
-def replacing(path: str) -> Iterator[str]:
-    """A temporary path in the same folder, which replaces `path` if the block ends without an error."""
+def replacing(path: str, *, held: bool = False, sync: bool = True) -> Iterator[str]:
+    """A temporary path in the same folder, which replaces `path` if the block ends without an error.
+
+    held: this process is the only writer of the folder (`one_writer`), so that an unfinished file of an earlier one
+    has the same name and is overwritten. Without `sync` a crash of the machine may leave an empty file: use that for
+    files that are made again if they are damaged.
+    """
     target = os.path.realpath(path)
     if os.path.isdir(target):
         raise UserError(f"{path} is a folder: name a file in it")
     if not os.path.isdir(os.path.dirname(target)):
         raise UserError(f"{path}: the folder {os.path.dirname(target)} does not exist: make it first")
     special = os.path.exists(path) and not os.path.isfile(path)  # a pipe or a device is written to directly
-    temporary = path if special else f"{target}.{os.getpid()}.part"
-    held = None
+    temporary = path if special else f"{target}.part" if held else f"{target}.{os.getpid()}.part"
+    part = None
     try:
         if not special:
-            _remove_stale_parts(target)
-            held = open(temporary, "wb")  # noqa: SIM115 - closed below
+            if not held:
+                _remove_stale_parts(target)
+            part = open(temporary, "wb")  # noqa: SIM115 - closed below
             with suppress(CannotLock):  # the lock only tells others that this part is still being written
-                lock(held, temporary)
+                lock(part, temporary)
         yield temporary
         if not special:
-            with open(temporary, "rb") as file:
-                os.fsync(file.fileno())
+            if sync:
+                with open(temporary, "rb") as file:
+                    os.fsync(file.fileno())
             os.replace(temporary, target)
     except OSError as error:
-        raise RunError(
-            f"{path} cannot be written: {error.strerror or error}; what was there before is intact"
-        ) from error
+        kept = "what was written before is kept" if held else "what was there before is intact"
+        raise RunError(f"{path} cannot be written: {error.strerror or error}; {kept}") from error
     finally:
-        if held is not None:
-            held.close()
+        if part is not None:
+            part.close()
             with suppress(OSError):
                 os.unlink(temporary)
 

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import pickle
 import shutil
 from collections.abc import Callable
@@ -166,7 +167,8 @@ def test_an_adapter_that_names_modules_of_others_is_refused(
 
 
 @pytest.mark.parametrize(
-    "base", ["https://example.org/model", "file:///etc", "..", "../../../etc/passwd", "//example.org/model", "a\x00b"]
+    "base",
+    ["https://example.org/model", "file:///etc", "..", ".", "../../../etc/passwd", "//example.org/model", "a\x00b"],
 )
 def test_an_adapter_over_an_address_or_a_path_that_is_no_model_asks_nobody(
     base: str, adapter: Path, monkeypatch: pytest.MonkeyPatch
@@ -216,6 +218,39 @@ def test_a_template_of_the_tokenizer_cannot_reach_python(
 def test_settings_that_are_no_json_are_left_to_the_loader(model: Path) -> None:
     (model / "video_preprocessor_config.json").write_text("[" * 100_000, "utf-8")
     assert locate(str(model)).folder == model
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"num_hidden_layers": 10**9}, "field 'num_hidden_layers': no model has 1,000,000,000"),
+        ({"text_config": {"vision_layers": 1e300}}, "field 'vision_layers': no model has"),
+        ({"num_hidden_layers": -5}, "field 'num_hidden_layers': no model has -5"),
+        ({"vocab_size": 0}, "field 'vocab_size': no model has 0"),
+        ({"hidden_size": "abc"}, "no model can be made with these settings .*'hidden_size'"),
+        ({"hidden_size": {}}, "no model can be made with these settings .*'hidden_size'"),
+        ({"rope_parameters": 3}, "no model can be made with these settings"),
+        (None, "config.json: a pipe or a device"),
+    ],
+)
+def test_settings_that_no_model_has_are_refused_by_judges_and_by_training(
+    values: Any, told: str, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dikast.training.planning.plan_told import PlanAsked, planned
+
+    if isinstance(values, dict):
+        change(model / "config.json", **values)
+    else:
+        (model / "config.json").unlink()
+        os.mkfifo(model / "config.json")
+    (tmp_path / "train.yaml").write_text(json.dumps({"model": str(model), "data": [{"items": ["x"]}], "out": "o"}))
+    for opening in (
+        lambda: opened(model, monkeypatch),
+        lambda: planned(tmp_path / "train.yaml", PlanAsked(rows=1)),
+    ):
+        with pytest.raises(UserError, match=told) as refused:
+            opening()
+        assert "config.json" in str(refused.value)
 
 
 def test_every_loader_goes_through_the_one_door() -> None:

@@ -13,7 +13,7 @@ import pytest
 import dikast
 import runs
 from dikast.audit.tables.run_rows import RunRows
-from dikast.core.errors import UserError
+from dikast.core.errors import RunError, UserError
 from dikast.surface.viewer.item_notes import take_back
 from dikast.surface.viewer.run_folders import figure_of
 from dikast.surface.viewer.run_index import RunIndex
@@ -269,3 +269,20 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     done = runs.dikast_here("view", tmp_path / "none")
     assert done.returncode == 2
     assert "there is no such folder" in done.stderr
+
+
+def test_an_index_that_cannot_grow_is_told_and_kept(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder / "march", tmp_path / "march")
+    index = RunIndex(tmp_path)
+    index.look()
+    (tmp_path / "march" / "again").mkdir()
+    for name in ("judge.lock.json", "verdicts.jsonl"):
+        shutil.copy(tmp_path / "march" / "first" / name, tmp_path / "march" / "again")
+    index._looked = 0.0
+    with runs.files_of_at_most(1), pytest.raises(RunError, match=r"cannot be read or written .*is kept"):
+        index.look()
+    with runs.files_of_at_most(1), pytest.raises(RunError, match="cannot be read or written"):
+        RunIndex(tmp_path, tmp_path / "other.sqlite")
+    assert len(RunIndex(tmp_path).runs()) == 2
+    index.look()
+    assert len(index.runs()) == 3

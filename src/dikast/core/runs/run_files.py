@@ -13,7 +13,8 @@ from typing import Any
 
 import orjson
 
-from dikast.core.errors import DataError, RunError, is_machine_error, machine_error
+from dikast.core.errors import DataError, is_machine_error, machine_error
+from dikast.core.output_folder import replacing
 
 VERDICTS = "verdicts.jsonl"
 KEYS = "keys.txt"
@@ -41,20 +42,10 @@ _CHUNK = 1 << 20
 def write_whole(path: Path, data: bytes, *, sync: bool = True) -> None:
     """Write a small file so that readers see the old content or the new, never a part of either.
 
-    Without `sync` a crash of the machine may leave an empty file: use that for files that are made again if they are
-    damaged.
+    The caller holds the folder. `sync` as in `replacing`.
     """
-    temporary = path.with_name(path.name + ".part")
-    try:
-        with temporary.open("wb") as file:
-            file.write(data)
-            if sync:
-                file.flush()
-                os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise RunError(f"{path}: cannot write ({error.strerror}); what was written before is kept") from error
+    with replacing(str(path), held=True, sync=sync) as temporary, open(temporary, "wb") as file:
+        file.write(data)
 
 
 def write_checked(path: Path, data: bytes) -> None:

@@ -24,6 +24,7 @@ from dikast.core.records import read_items, write_items
 from dikast.core.rubric import Rubric
 from dikast.core.runs import run_files as sums
 from dikast.core.runs.current_verdicts import current_verdicts
+from dikast.core.text import in_shell
 from dikast.core.verdict import Status
 from dikast.corpus.dedup.text_dedup import Index
 from dikast.corpus.pipeline.build_run import BuildEstimate, BuildRun, Kind, size_of
@@ -138,7 +139,8 @@ def _run(run: BuildRun, options: ImprovementOptions) -> None:
                 break
             if not trained(now.folder):
                 run.built.waits = (
-                    f"round {number} is ready to train: dikast train sft --config {now.folder / CONFIG}, then run again"
+                    f"round {number} is ready to train: dikast train sft --config"
+                    f" {in_shell(now.folder / CONFIG)}, then run again"
                 )
                 return
         if not _measure(now):

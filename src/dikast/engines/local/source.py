@@ -74,26 +74,29 @@ def on_hub(source: str) -> bool:
     return fits is not None and not name.startswith((".", "/", "~")) and (explicit or not Path(name).parent.is_dir())
 
 
-def locate(source: str, revision: str | None = None, *, base: str | None = None) -> ModelSource:
+def locate(source: str, revision: str | None = None, *, base: str | None = None, under: str = "") -> ModelSource:
     """Find a model by `hf:ORG/NAME[@REV]`, `ORG/NAME[@REV]` or a folder; UserError says what is wrong with it.
 
     A folder that exists wins. Anything that looks like a path (it starts with `.`, `/` or `~`, has more than one slash,
     or, without `hf:`, none, or lies in a folder that exists) is never looked up on the Hub. A PEFT adapter leads to the
     model it goes over: the one that its configuration names, or `base`.
+
+    under: the configuration of the adapter whose model this is, which is no adapter itself.
     """
     name = source.removeprefix("hf:")
     folder = Path(name).expanduser()
     if folder.is_dir():
-        return _checked(ModelSource(folder), source, base, "this folder holds no model")
+        return _checked(ModelSource(folder), source, base, under, "this folder holds no model")
     name, _, written = name.partition("@")
     if not on_hub(source):
         raise UserError(f"{source}: {_no_such_folder(folder)}")
     if written and revision and written != revision:
         raise UserError(f"{source}: names the revision {written!r}, but the option says {revision!r}: give one")
-    return _checked(_from_hub(name, written or revision), source, base, "this repository holds no transformers model")
+    found = _from_hub(name, written or revision)
+    return _checked(found, source, base, under, "this repository holds no transformers model")
 
 
-def _checked(found: ModelSource, name: str, base: str | None, nothing: str) -> ModelSource:
+def _checked(found: ModelSource, name: str, base: str | None, under: str, nothing: str) -> ModelSource:
     """The source itself if it is a model; the base that it goes over, with it, if it is an adapter."""
     written = found.folder / "adapter_config.json"
     refuse_foreign_code(found.folder)
@@ -103,21 +106,21 @@ def _checked(found: ModelSource, name: str, base: str | None, nothing: str) -> M
         return found
     if not written.is_file():
         raise UserError(f"{name}: {nothing} (no config.json in it)")
+    if under:
+        raise UserError(f"{under}: the base model of this adapter is another adapter: merge that one first")
     try:
         config = json.loads(written.read_text("utf-8"))
-        under, revision = config["base_model_name_or_path"], config.get("revision")
+        model, revision = config["base_model_name_or_path"], config.get("revision")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"{written}: no adapter of PEFT can be read from it ({error!r}): save it again") from None
     try:
-        if not base and not under:
+        if not base and not model:
             raise UserError("'base_model_name_or_path' is empty")
-        model = locate(base or str(under), None if base else revision)
+        below = locate(base or str(model), None if base else revision, under=str(written))
     except UserError as error:
         cure = "fix 'base_model_name_or_path' there, or open the adapter with base=FOLDER or base=ORG/NAME"
         raise UserError(f"{written}: the base model of the adapter is not found: {error}; {cure}") from None
-    if model.adapter is not None:
-        raise UserError(f"{written}: the base model of this adapter is another adapter: merge that one first")
-    return replace(model, adapter=found)
+    return replace(below, adapter=found)
 
 
 def file_sha256(path: Path) -> str:

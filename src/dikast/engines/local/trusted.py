@@ -24,6 +24,7 @@ _LIBRARIES = ("transformers", "peft", "torch", "dikast")  # that an adapter may 
 _MOST_BYTES = 2**26  # of a file of settings; those of tokenizers with many added tokens have a few MB
 _DEPTH = re.compile(r".*layers|n_layer|(?:.*_)?depth", re.I)
 _MOST_LAYERS = 2_000  # each is a module, so that a billion of them would not end, with or without weights
+_SIZES = ("hidden_size", "intermediate_size", "num_attention_heads", "num_hidden_layers", "vocab_size")
 _told: set[Path] = set()
 
 
@@ -100,8 +101,10 @@ def refuse_foreign_code(folder: Path) -> None:
         if not isinstance(settings, dict):
             continue
         for name, value in _fields(settings):
-            if _DEPTH.fullmatch(name) and isinstance(value, int | float) and value > _MOST_LAYERS:
-                raise UserError(f"{path}: field {name!r}: no model has {value:,} layers; at most {_MOST_LAYERS:,}")
+            deep = _DEPTH.fullmatch(name)
+            size = isinstance(value, int | float)
+            if size and ((deep and value > _MOST_LAYERS) or (name in _SIZES and value < 1)):
+                raise UserError(f"{path}: field {name!r}: no model has {value:,}; restore the file from its source")
         for field, asks in _asked(settings):
             raise UserError(
                 f"{path}: field {field!r} asks for {asks}, and Dikast never runs code that comes with a model: choose"

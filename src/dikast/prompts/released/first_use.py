@@ -9,7 +9,7 @@ import orjson
 from platformdirs import user_cache_path
 
 from dikast.core.errors import UserError
-from dikast.core.runs.run_files import write_whole
+from dikast.core.records.writing import write_file
 from dikast.prompts.format import Format, format_from, load_format
 from dikast.prompts.learn.document import document_of, to_yaml
 from dikast.prompts.learn.learn import Reading, learn_format
@@ -132,8 +132,8 @@ def _keep(path: Path, released: Released, prompted: Prompted, origin: Origin, ta
         "skeleton_sha256": {key or "all": each.sha256 for key, each in taken.skeletons.items()},
     }  # fmt: skip
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path.with_suffix(".report.json"), orjson.dumps(report, option=orjson.OPT_INDENT_2) + b"\n")
-    write_whole(path, to_yaml(document, f"Learnt by dikast on first use: {told}.").encode())
+    write_file(path.with_suffix(".report.json"), orjson.dumps(report, option=orjson.OPT_INDENT_2) + b"\n")
+    write_file(path, to_yaml(document, f"Learnt by dikast on first use: {told}.").encode())
     return Own(form, path, told)
 
 

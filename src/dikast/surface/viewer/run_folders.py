@@ -101,6 +101,9 @@ def read_facts(root: Path, path: str) -> RunFacts:
         return _read(folder, path)
     except (OSError, UserError) as error:
         return RunFacts(path, "damaged", why=str(error))
+    except (LookupError, TypeError, ValueError, AttributeError) as error:  # fields that the forms leave open
+        told = f"{LOCK} or {SUMMARY} holds what no run writes ({error!r:.200}): run the command that made it again"
+        return RunFacts(path, "damaged", why=told)
 
 
 def _read(folder: Path, path: str) -> RunFacts:

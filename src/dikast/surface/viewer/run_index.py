@@ -10,7 +10,7 @@ import threading
 import time
 from array import array
 from collections.abc import Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from dikast.audit.tables.run_rows import JOINT, RunRows, gold_by_item, gold_scale_of, has_gold
-from dikast.core.errors import UserError
+from dikast.core.errors import RunError, UserError, database_at
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run_files import GOLD, RUBRICS, VERDICTS
 from dikast.surface.report.gaps import Scales, gap_of, label_of
@@ -123,7 +123,7 @@ class RunIndex:
                 raise UserError(f"{each}: not a file that the viewer wrote; remove it")
         for _ in range(2):
             try:
-                with closing(sqlite3.connect(self.path, timeout=30.0)) as db:
+                with database_at(self.path), closing(sqlite3.connect(self.path, timeout=30.0)) as db:
                     found = db.execute("pragma user_version").fetchone()[0]
                     if found == VERSION and _schema(db) == _own_schema():
                         return
@@ -137,16 +137,18 @@ class RunIndex:
                 each.unlink(missing_ok=True)
         raise UserError(f"{self.path}: the index cannot be written; remove it")
 
-    def _open(self) -> sqlite3.Connection:
-        db = sqlite3.connect(self.path, timeout=30.0, isolation_level=None)
-        db.execute("pragma synchronous=off")
-        return db
+    @contextmanager
+    def _opened(self) -> Iterator[sqlite3.Connection]:
+        """A connection of its own; RunError where the machine cannot read or write the index."""
+        with database_at(self.path), closing(sqlite3.connect(self.path, timeout=30.0, isolation_level=None)) as db:
+            db.execute("pragma synchronous=off")
+            yield db
 
     def look(self) -> None:
         """Bring the list of runs up to date: new, changed and removed folders; verdicts are not read."""
         if time.monotonic() - self._looked < _FRESH:
             return
-        with self._writing, closing(self._open()) as db:
+        with self._writing, self._opened() as db:
             if time.monotonic() - self._looked < _FRESH:
                 return
             known = dict(db.execute("select path, signature from run"))
@@ -165,7 +167,7 @@ class RunIndex:
              most: int = -1) -> list[Listed]:  # fmt: skip
         """The runs for which an SQL condition holds."""
         columns = ", ".join(name for name in Listed._fields if name != "whole")
-        with closing(self._open()) as db:
+        with self._opened() as db:
             found = db.execute(
                 f"select {columns}, indexed=mark from run where {where} order by {order}, path limit ? offset ?",
                 (*values, most, at),
@@ -178,13 +180,13 @@ class RunIndex:
 
     def count(self, table: str, where: str, values: Sequence[Any]) -> int:
         """How many runs, or rows of runs, a condition holds for."""
-        with closing(self._open()) as db:
+        with self._opened() as db:
             return int(db.execute(f"select count(*) from {table} where {where}", tuple(values)).fetchone()[0])
 
     def rows(self, run: int, where: str = "1", values: Sequence[Any] = (), order: str = "place", at: int = 0,
              most: int = 100) -> list[Row]:  # fmt: skip
         """Rows of a run for which an SQL condition holds."""
-        with closing(self._open()) as db:
+        with self._opened() as db:
             found = db.execute(
                 f"select {', '.join(Row._fields)} from row where run=? and {where} order by {order} limit ? offset ?",
                 (run, *values, most, at),
@@ -193,18 +195,18 @@ class RunIndex:
 
     def distinct(self, run: int, column: str) -> list[str]:
         """The values of a column of a run's rows, at most 100."""
-        with closing(self._open()) as db:
+        with self._opened() as db:
             told = db.execute(f"select distinct {column} from row where run=? order by 1 limit 100", (run,))
             return [each for (each,) in told]
 
     def select(self, query: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         """The rows of a query."""
-        with closing(self._open()) as db:
+        with self._opened() as db:
             return list(db.execute(query, tuple(values)))
 
     def kept(self, run: int, anchor: str) -> tuple[dict[str, Any], list[int]] | None:
         """What `entry_of` needs of a row, and where its verdicts begin in `verdicts.jsonl`."""
-        with closing(self._open()) as db:
+        with self._opened() as db:
             found = db.execute("select kept, offsets, gap from row where run=? and anchor=?", (run, anchor)).fetchone()
         if found is None:
             return None
@@ -215,7 +217,7 @@ class RunIndex:
     def neighbours(self, run: int, anchor: str) -> tuple[str, str]:
         """The rows before and after one, "" where there is none."""
         told = []
-        with closing(self._open()) as db:
+        with self._opened() as db:
             for sign, order in (("<", "desc"), (">", "asc")):
                 found = db.execute(
                     f"select anchor from row where run=? and place {sign} (select place from row where run=? and"
@@ -240,7 +242,7 @@ class RunIndex:
         if not wait and file.stat().st_size > AT_ONCE:
             return False
         began = time.monotonic()
-        with self._writing, closing(self._open()) as db:
+        with self._writing, self._opened() as db:
             self._read(db, run)
         self._took[path] = (time.monotonic(), time.monotonic() - began)
         return True
@@ -278,7 +280,8 @@ class RunIndex:
             )
             db.execute("commit")
         except BaseException:
-            db.execute("rollback")
+            if db.in_transaction:  # a full disk has ended it already
+                db.execute("rollback")
             raise
 
     def close(self) -> None:
@@ -353,7 +356,7 @@ def _starts(path: Path) -> "array[int]":
 def keep_reading(index: RunIndex, stopping: threading.Event) -> None:
     """Read what is behind, run by run, until `stopping`; what cannot be read is marked as damaged by `read`."""
     while not stopping.is_set():
-        with suppress(sqlite3.OperationalError):  # another viewer of the folder is writing
+        with suppress(RunError, sqlite3.OperationalError):  # another viewer is writing, or the disk is full
             index.look()
             for path in index.behind():
                 if stopping.is_set():
