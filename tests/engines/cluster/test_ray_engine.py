@@ -36,6 +36,11 @@ def test_workers_and_runners_that_cannot_be_meant() -> None:
     for wrong in ("slurm", "ray://", "ray:"):
         with pytest.raises(UserError, match="--runner"):
             address_from(wrong)
+    for wrong in ("ray://u:hunter2@h:1", "ray://h:1?token=hunter2", "ray:h:1#hunter2", "ray://h\x1b[31m:1",
+                  "ray://sk-proj-hunter2abcdef012345:1"):  # fmt: skip
+        with pytest.raises(UserError, match="host and port alone") as refused:
+            address_from(wrong)
+        assert "hunter2" not in str(refused.value)
 
 
 def test_errors_travel_between_processes() -> None:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from weakref import WeakSet
 
 from dikast.core.errors import EngineError, RunError, UserError, require
+from dikast.core.secrets import looks_secret
 from dikast.engines.base import Closing, Completion, Engine, Request
 from dikast.engines.cluster.ray_worker import Answered, Hello, Worker, complete
 from dikast.engines.spec import parse_spec
@@ -61,6 +62,11 @@ def address_from(runner: str) -> str | None:
     if scheme != "ray" or not rest.strip("/"):
         raise UserError(
             f"--runner {runner!r}: write ray (this machine, or the cluster in RAY_ADDRESS), or ray://HOST:PORT"
+        )
+    if set(rest) & set("@?#%\\") or not rest.isprintable() or looks_secret(rest):
+        raise UserError(
+            "--runner: an address of Ray is its host and port alone: write ray://HOST:PORT, and put the cluster's token"
+            " into an environment variable: export RAY_AUTH_MODE=token RAY_AUTH_TOKEN=..."
         )
     return runner if rest.startswith("//") else rest
 
