@@ -1,5 +1,5 @@
 """Files that may not grow, too few open files: every verb ends with a message, loses nothing, and goes on when there is
-room. Full disks under every verb are in `test_verb_kills`, which knows what each of them needs.
+room. Full disks are in `test_verb_kills`, which knows what each verb needs.
 """
 
 import errno
