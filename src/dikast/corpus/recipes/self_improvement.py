@@ -138,10 +138,8 @@ def _run(run: BuildRun, options: ImprovementOptions) -> None:
                 stopped = f"round {number} kept nothing to train on"
                 break
             if not trained(now.folder):
-                run.built.waits = (
-                    f"round {number} is ready to train: dikast train sft --config"
-                    f" {in_shell(now.folder / CONFIG)}, then run again"
-                )
+                train = f"dikast train sft --config {in_shell(now.folder / CONFIG)}"
+                run.built.waits = f"round {number} is ready to train: {train}, then run again"
                 return
         if not _measure(now):
             return
