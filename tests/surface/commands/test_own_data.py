@@ -209,4 +209,4 @@ def test_a_file_of_responses_alone_is_no_mistake() -> None:
         assert (reading.bare, reading.told()) == (True, "columns answer -> response")
     reading = Arrangement()
     list(scan_rows([{"answer": "A cat.", "image": "cat.png", "album": "Cats of the world"}], {}, reading))
-    assert (reading.bare, reading.told()) == (False, "answer -> response")
+    assert (reading.bare, reading.told()) == (False, "columns answer -> response")
