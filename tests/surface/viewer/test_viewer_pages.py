@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import sqlite3
+from collections import Counter
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -286,3 +287,27 @@ def test_an_index_that_cannot_grow_is_told_and_kept(folder: Path, tmp_path: Path
     assert len(RunIndex(tmp_path).runs()) == 2
     index.look()
     assert len(index.runs()) == 3
+
+
+def test_the_pairs_that_a_ranking_asked_in_one_order_are_shown_as_such(tmp_path: Path) -> None:
+    rows = [
+        {"id": f"i{k}", "instruction": "Which?", "responses": [f"{k} {n}" for n in "abcde"], "gold": [1, 2, 3, 4, 5]}
+        for k in range(6)
+    ]
+    items = runs.write_jsonl(tmp_path / "items.jsonl", rows)
+    line = ("rank", items, "--judge", "mock:oracle,r=.7", "--rubric", "helpfulness", "--schedule", "top")
+    done = runs.dikast_here(*line, "--out", tmp_path / "run", "-q")
+    assert done.returncode == 0, done.stderr
+    told = [each["question"] for each in runs.lines(tmp_path / "run/verdicts.jsonl")]
+    asked = Counter((each["item"], *sorted(each["responses"])) for each in told)
+    once = sum(count == 1 for count in asked.values())
+    assert 0 < once < len(asked)
+    index = RunIndex(tmp_path)
+    index.look()
+    assert index.read("run")
+    (run,) = index.runs()
+    shown = index.rows(run.id)
+    assert len(shown) == len(asked)
+    assert sum(row.said.endswith(" in one order") for row in shown) == once
+    assert all((row.gap is None) == row.said.endswith(" in one order") for row in shown)
+    assert run.compared == len(asked) - once  # figures are of joint verdicts alone

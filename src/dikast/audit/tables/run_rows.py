@@ -30,12 +30,16 @@ LENGTH = "response length"  # the column of a pair of two systems: characters of
 RESPONSE = "meta.response"  # the column of metadata that names a response which stands under several rubrics
 NAMED = ("meta.phrase", "meta.composition")  # by which a rubric's text names what it weighs, and what it combines
 CONFLICT = "conflict"  # the word in the column `conflict` of a verdict that its own reply contradicts
+ASKED_ONCE = "asked once"  # marks a pair that a ranking asked in one order, beside pairs with both
 _OF_ONE_ORDER = ("status", "marker", "distribution", "conflict", "line")
 _KEPT = ("label", "score", "expected", "mass", "marker", "distribution", "feedback", "claims")
 _OWN = frozenset({  # columns that metadata never gives, whatever the run holds
     "item", "criterion", "rubric", "sample", "status", "conflict", "line", "response", "first", "second", "choice",
     *ORDERS, *(f"{name}_{order}" for name in _OF_ONE_ORDER for order in ORDERS),
 })  # fmt: skip
+
+
+Pairs = dict[tuple[Any, ...], tuple[dict[str, Any], int]]  # the row of each pair, and its first line
 
 
 @dataclass(slots=True)
@@ -77,7 +81,7 @@ class RunRows(Rows):
         folder = Path(self.path)
         self._meta, self.of_choices = kept_metadata(folder), 0
         self._by_scores = _way_of(folder).get("kind") == "from-absolute"
-        pairs: dict[tuple[Any, ...], tuple[dict[str, Any], int]] = {}
+        pairs: Pairs = {}
         joined, path = (folder / COMBINED).exists(), folder / VERDICTS
         parts: dict[tuple[Any, ...], dict[int, str]] = {}
         reader = RunReader(folder)
@@ -98,7 +102,7 @@ class RunRows(Rows):
             pairs = self._of_schedule(pairs)
         both = any("swapped" in row for row, _ in pairs.values())
         for row, line in pairs.values():
-            yield _pair_joined(row, both=both), line
+            yield _pair_joined(row, both=both and ASKED_ONCE not in row), line
         if any(row["sample"] != 0 for row, _ in pairs.values()):
             for row, line in _joined(pairs.values()):
                 yield _pair_joined(row, both=both), line
@@ -120,9 +124,7 @@ class RunRows(Rows):
                 f"--gold gold@{quote(str(Path(self.path) / GOLD))} --id item"
             )
 
-    def _of_schedule(
-        self, pairs: Mapping[tuple[Any, ...], tuple[dict[str, Any], int]]
-    ) -> dict[tuple[Any, ...], tuple[dict[str, Any], int]]:
+    def _of_schedule(self, pairs: Pairs) -> Pairs:
         """The pairs of a ranking that are comparable: those with both orders if there are any, else all in one."""
         twice = {key: found for key, found in pairs.items() if all(order in found[0] for order in ORDERS)}
         self.asked_once = len(pairs) - len(twice) if twice else 0

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from dikast.audit.tables.run_rows import JOINT, RunRows, gold_by_item, gold_scale_of, has_gold
+from dikast.audit.tables.run_rows import ASKED_ONCE, JOINT, Pairs, RunRows, gold_by_item, gold_scale_of, has_gold
 from dikast.core.errors import RunError, UserError, database_at
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run_files import GOLD, RUBRICS, VERDICTS
@@ -26,7 +26,7 @@ from dikast.surface.report.queue import anchor_of, kept_of
 from dikast.surface.viewer.run_folders import RunFacts, found_runs, read_facts, verdicts_mark
 
 FILE = ".dikast-view.sqlite"
-VERSION = 2
+VERSION = 3
 AT_ONCE = 16 * 2**20  # bytes of verdicts that are indexed while a page waits
 _BLOCK = 2000
 _FRESH = 1.0  # seconds for which the folder is taken to be as it was
@@ -93,12 +93,17 @@ class Row(NamedTuple):
 
 @dataclass(slots=True)
 class _AskedRows(RunRows):
-    """Rows that also say which item they were asked about, by its fingerprint."""
+    """Rows that also say which item they were asked about, by its fingerprint; of a ranking, those of all pairs."""
 
     def checked(self, verdict: dict[str, Any], path: Path, line: int) -> dict[str, Any]:
         row = RunRows.checked(self, verdict, path, line)
         row["asked_item"] = (verdict.get("hashes") or {}).get("item") or ""
         return row
+
+    def _of_schedule(self, pairs: Pairs) -> Pairs:
+        comparable = RunRows._of_schedule(self, pairs)
+        alone = {key: ({**row, ASKED_ONCE: True}, line) for key, (row, line) in pairs.items() if key not in comparable}
+        return {**comparable, **alone}
 
 
 class RunIndex:
@@ -333,6 +338,8 @@ def _rows(folder: Path) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...]]]:
         said = label_of(row.get("choice", row.get("label"))) or ""
         true = row.get("gold")
         gap = gap_of(row, true, scales.both(row, true)) if row.get("status") == "ok" else float("nan")
+        if ASKED_ONCE in row:  # no joint verdict: it is shown, and compared with nothing
+            said, gap = f"{said} in one order" if said else "", float("nan")
         kept = kept_of(row, true)
         offsets = [starts[line - 1] for line in kept["lines"]]
         searched = (
