@@ -1,5 +1,7 @@
 """When an alignment stops, by hand."""
 
+from typing import Any
+
 import pytest
 
 from dikast.alignment.round_report import Measured, estimates, reason_to_stop, too_few_pairs, won_by_grades
@@ -72,3 +74,22 @@ def test_every_figure_has_n_and_an_interval_and_what_was_dropped() -> None:
     assert found["gold"]["change"]["value"] == pytest.approx(-0.02)
     assert "second" not in found
     assert found["empty"]["method"] == "Wilson"
+
+
+def test_wins_have_wilsons_interval_by_hand() -> None:
+    def wins(*values: float | None) -> dict[str, Any]:
+        found: dict[str, Any] = estimates(Measured(tuple(f"p{i}" for i in range(len(values))), {"wins": values}), None)
+        return found.get("wins", {})
+
+    # 3 of 4 won, z = 1.96, z^2 = 3.8415: middle (3/4 + 3.8415/8) / (1 + 3.8415/4) = 1.23018 / 1.96036 = .62753,
+    # half 1.96 sqrt(3/64 + 3.8415/64) / 1.96036 = 1.96 x .32695 / 1.96036 = .32689; a prompt without grades is left out
+    found = wins(1.0, 1.0, None, 1.0, 0.0)
+    assert (found["value"], found["n"], found["dropped"], found["method"]) == (0.75, 4, 1, "Wilson")
+    assert (found["low"], found["high"]) == pytest.approx((0.30064, 0.95441), abs=1e-4)
+    # all won is no certainty: the low end is 4 / (4 + z^2) = 4 / 7.8415
+    found = wins(1.0, 1.0, 1.0, 1.0)
+    assert (found["value"], found["low"], found["high"]) == pytest.approx((1.0, 4 / 7.8415, 1.0), abs=1e-4)
+    # ties alone: a half each; they vary less than wins and losses, and the interval is not narrower than theirs
+    found = wins(0.5, 0.5, 0.5, 0.5)
+    assert (found["value"], found["low"] < 0.2, found["high"] > 0.8) == (0.5, True, True)
+    assert wins(None, None) == {}
