@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dikast.audit.estimate import Interval
 from dikast.audit.statistics.against_gold.measures import MEASURES, difference, mean_over_pairs, measure
 from dikast.audit.statistics.building_blocks.contingency import Cells
 from dikast.audit.statistics.building_blocks.linearised import order_interval
@@ -16,6 +17,7 @@ from dikast.audit.statistics.intervals import (
     bootstrap_tables,
     clusters_of,
     fisher,
+    holding,
     mean_estimate,
     merged,
     row_kinds,
@@ -38,7 +40,20 @@ def test_fisher_by_hand() -> None:
     assert math.isclose(found.high, 0.7357, abs_tol=5e-4)
     assert all(map(math.isnan, fisher(0.5, 3)))
     assert all(map(math.isnan, fisher(1.0, 50)))
+    assert all(map(math.isnan, fisher(1 - 2e-16, 50)))  # a perfect correlation but for rounding: no [1.0000, 1.0000]
     assert all(map(math.isnan, fisher(math.nan, 50)))
+
+
+def test_an_interval_holds_its_own_estimate() -> None:
+    # a judge that is always right on equally many of each label: tau-c is 1, and below 1 in every draw whose margins
+    # are unequal, which is nearly all of them
+    gold = np.repeat([1.0, 2, 3, 4, 5], 4)
+    found = measure(gold, gold, ["kendall_tau_c"], Resampling(200))["kendall_tau_c"]
+    assert (found.value, found.high) == (1.0, 1.0)
+    assert 0.8 < found.low < 1
+    assert holding(0.5, Interval(0.2, 0.4)) == Interval(0.2, 0.5)
+    assert holding(0.5, Interval(0.4, 0.6)) == Interval(0.4, 0.6)
+    assert all(map(math.isnan, holding(0.5, Interval(math.nan, math.nan))))
 
 
 def test_wilson_against_scipy() -> None:

@@ -135,3 +135,12 @@ def test_an_empty_run_is_grey(tmp_path: Path) -> None:
     run = graded(tmp_path, "mock:oracle", runs.rows(3)).folder
     (run / "verdicts.jsonl").write_bytes(b"")
     assert conclusion(page(run)).light == "grey"
+
+
+def test_scores_that_differ_alike_on_every_prompt_have_no_interval_and_say_so(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [
+        {"id": f"{model}{k}", "instruction": f"Q {k}", "response": f"{model} {k}", "model": model, "gold": gold}
+        for model, gold in (("x", 5), ("y", 1)) for k in range(12)
+    ]  # fmt: skip
+    found = conclusion(graded(tmp_path, "mock:oracle,r=1", rows))
+    assert (found.light, found.why) == ("amber", "there is no interval: all rows alike")

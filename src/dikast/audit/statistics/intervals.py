@@ -66,6 +66,14 @@ def _expanded(level: float, groups: int) -> float:
     return float(ndtr(-math.sqrt(groups / (groups - 1)) * t_of(level, groups - 1)))
 
 
+def holding(value: float, ends: Interval) -> Interval:
+    """The interval drawn out to its own estimate, where all draws lie on one side of it.
+
+    Such as tau-c, whose maximum of 1 takes margins that few samples have.
+    """
+    return Interval(min(ends.low, value), max(ends.high, value))
+
+
 def z_of(level: float) -> float:
     """The two-sided normal quantile, 1.96 at .95."""
     from scipy.special import ndtri
@@ -76,9 +84,10 @@ def z_of(level: float) -> float:
 def fisher(r: float, n: int, level: float = 0.95) -> Interval:
     """Fisher's interval of a Pearson correlation: normal in atanh r with variance 1/(n - 3).
 
-    It applies to independent, roughly bivariate normal observations; otherwise use the bootstrap.
+    It applies to independent, roughly bivariate normal observations; otherwise use the bootstrap. None of a perfect
+    correlation, that is, within rounding of 1 or -1.
     """
-    if n <= 3 or not abs(r) < 1:
+    if n <= 3 or not abs(r) < 1 - ALIKE:
         return UNDEFINED
     half = z_of(level) / math.sqrt(n - 3)
     return Interval(math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half))

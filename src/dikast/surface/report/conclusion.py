@@ -177,7 +177,8 @@ def _by_scores(board: Leaderboard) -> Conclusion:
         )
     if len(open_to) <= 2 and not apart:
         told = f"Cannot tell {names[0]} from {names[1]}: they differ by {ends}"
-        return Conclusion("amber", told, "the interval includes no difference")
+        why = f"there is no interval: {lead.note}" if math.isnan(lead.low) else "the interval includes no difference"
+        return Conclusion("amber", told, why)
     return Conclusion("amber", f"Cannot tell which of {_all(open_to)} is best", "the rank of each may be 1")
 
 

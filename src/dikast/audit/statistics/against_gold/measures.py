@@ -22,6 +22,7 @@ from dikast.audit.statistics.intervals import (
     bootstrap_profiles,
     bootstrap_tables,
     cluster_profile,
+    holding,
     row_kinds,
     share,
 )
@@ -130,7 +131,7 @@ def measure(
         if math.isnan(value):
             found[name] = Estimate(value, n, level=how.level, dropped=dropped, note=_why(score, gold))
         else:
-            found[name] = Estimate(value, n, *interval, how.level, label, dropped, note)
+            found[name] = Estimate(value, n, *holding(value, interval), how.level, label, dropped, note)
     return found
 
 
@@ -227,7 +228,7 @@ def _joint_estimate(
 ) -> Estimate:
     if draws is None or math.isnan(value):
         return Estimate(value, n, level=how.level)
-    ends = how.interval(draws, point=point, groups=groups)
+    ends = holding(value, how.interval(draws, point=point, groups=groups))
     return Estimate(value, n, *ends, how.level, f"paired bootstrap, {how.draws:,} draws")
 
 
