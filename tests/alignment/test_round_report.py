@@ -79,7 +79,7 @@ def test_every_figure_has_n_and_an_interval_and_what_was_dropped() -> None:
 def test_wins_have_wilsons_interval_by_hand() -> None:
     def wins(*values: float | None) -> dict[str, Any]:
         found: dict[str, Any] = estimates(Measured(tuple(f"p{i}" for i in range(len(values))), {"wins": values}), None)
-        return found.get("wins", {})
+        return dict(found.get("wins", {}))
 
     # 3 of 4 won, z = 1.96, z^2 = 3.8415: middle (3/4 + 3.8415/8) / (1 + 3.8415/4) = 1.23018 / 1.96036 = .62753,
     # half 1.96 sqrt(3/64 + 3.8415/64) / 1.96036 = 1.96 x .32695 / 1.96036 = .32689; a prompt without grades is left out

@@ -104,11 +104,12 @@ def test_headline_figures_agree_to_the_printed_digit(case: str, tmp_path: Path) 
         for each in runs.lines(run / "totals.jsonl"):
             if each["total"] is not None:
                 totals[each["item"].rstrip("0123456789")].append(each["total"])
-        for name, each in totals.items():
-            assert (board[name]["n"], board[name]["value"]) == (len(each), pytest.approx(sum(each) / len(each)))
+        for name, of_system in totals.items():
+            mean = pytest.approx(sum(of_system) / len(of_system))
+            assert (board[name]["n"], board[name]["value"]) == (len(of_system), mean)
     for name, found in board.items():
-        mine = [line for line in text.splitlines() if line.split()[:1] == [name]]
-        assert any(f" {found['value']:z.4f} " in line for line in mine), name
+        printed = [line for line in text.splitlines() if line.split()[:1] == [name]]
+        assert any(f" {found['value']:z.4f} " in line for line in printed), name
         for where, table in tables.items():
             mine = [row for row in table if name in row and row[row.index(name) + 1 :]]
             spellings = (shown(found, 3), shown(found, 4))
