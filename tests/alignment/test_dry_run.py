@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from dikast.alignment.align_inputs import checked
 from dikast.alignment.align_options import AlignOptions
-from dikast.alignment.dry_run import dry_run, told
+from dikast.alignment.dry_run import dry_run, plan_lines
 from dikast.core.checking import Mistakes, keys_of, read_settings
 from dikast.core.text import read_located
 from dikast.surface.cli import app
@@ -39,7 +39,7 @@ def test_counts_memory_and_hours(options: Callable[..., AlignOptions]) -> None:
     assert fixed[1] == pytest.approx(fixed[0] / 8)
     assert one["memory_gb_a_card"] > fixed[0]
     assert one["hours"] == pytest.approx(2 * sum(one["hours_a_round"].values()))
-    assert "not measured on a card" in told(plan)[-1]
+    assert "not measured on a card" in plan_lines(plan)[-1]
 
 
 def test_the_verb_prints_it_and_writes_nothing(options: Callable[..., AlignOptions], tmp_path: Path) -> None:

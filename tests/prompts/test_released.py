@@ -20,7 +20,7 @@ from dikast.core.errors import UserError
 from dikast.core.item import Item
 from dikast.core.rubric import Rubric
 from dikast.core.scale import Scale
-from dikast.judging.defaults import default_format, model_of, told_default
+from dikast.judging.defaults import default_format, default_format_note, model_of
 from dikast.judging.judge import Judge
 from dikast.prompts.format import load_format
 from dikast.prompts.parse import get_dialect
@@ -121,14 +121,14 @@ def test_the_model_of_a_spec(spec: str, model: str) -> None:
 def test_other_judges_are_asked_as_ever() -> None:
     assert default_format("mock:oracle", "absolute").name == "absolute"
     assert default_format("hf:someone/model", "pairwise").name == "pairwise"
-    assert told_default("hf:someone/model", "absolute") == ""
+    assert default_format_note("hf:someone/model", "absolute") == ""
     assert Judge("mock:oracle", RUBRIC).compare_format.name == "pairwise"
 
 
 def test_a_released_judge_without_a_prompt_of_its_own_says_why() -> None:
     spec = "hf:lmms-lab/llava-critic-7b"
     assert default_format(spec, "absolute").name == "absolute"
-    assert "it was trained on many prompts" in told_default(spec, "absolute")
+    assert "it was trained on many prompts" in default_format_note(spec, "absolute")
 
 
 def test_published_rows_in_a_folder_are_learnt_checked_and_kept(
@@ -153,7 +153,7 @@ def test_published_rows_in_a_folder_are_learnt_checked_and_kept(
     assert default_format(f"http://h/v1#{MODEL}", "absolute") == form  # from the cache, without the folder
     own = own_format(MODEL, "absolute")
     assert own is not None
-    assert "temperature 1.0" in told_default(f"hf:{MODEL}", "absolute")
+    assert "temperature 1.0" in default_format_note(f"hf:{MODEL}", "absolute")
     report = json.loads(own.path.with_suffix(".report.json").read_bytes())
     assert report["notes"][0].endswith("vicuna_eval.json: learnt from 20 prompts, fits 300 others")
     assert report["notes"][1].endswith("as in the catalog")
@@ -357,4 +357,4 @@ def test_a_prompt_that_is_not_of_this_kind_falls_back() -> None:
     judge = catalog()[0]
     assert "pairwise" not in judge.prompts
     assert isinstance(judge.prompts["absolute"], Prompted)
-    assert "it has no pairwise prompt" in told_default(f"hf:{MODEL}", "pairwise")
+    assert "it has no pairwise prompt" in default_format_note(f"hf:{MODEL}", "pairwise")

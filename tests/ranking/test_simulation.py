@@ -93,7 +93,7 @@ def test_a_plan_keeps_to_its_budget() -> None:
     assert found.simulated[found.schedule].calls <= 10
     assert "full" in found.simulated  # to compare with
     assert plan("best", 5, PUBLISHED, budget=4, items=40).schedule == "knockout"
-    assert found.told.startswith(f"5 responses: {found.schedule}, simulated best 0.")
+    assert found.in_words.startswith(f"5 responses: {found.schedule}, simulated best 0.")
     with pytest.raises(UserError, match="2 comparisons are too few to rank 5 responses: allow at least 4"):
         plan("best", 5, PUBLISHED, budget=2)
 

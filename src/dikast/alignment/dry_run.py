@@ -71,7 +71,7 @@ def dry_run(given: Given, cards: Sequence[int] = (1, 8)) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def told(plan: dict[str, Any]) -> list[str]:
+def plan_lines(plan: dict[str, Any]) -> list[str]:
     """The plan in lines."""
     round_, asked = plan["round"], plan["tokens_of_a_prompt"]
     questions = round_["questions_to_the_judge"]

@@ -184,7 +184,7 @@ def _on_scales(data: Data) -> Data:
         return data
     if plan.scale is not None and plan.gold_scale is None:
         raise UserError(
-            f"--scale {plan.scale}: the rows lie on {found.told()}; leave it out, or pick rows with --where"
+            f"--scale {plan.scale}: the rows lie on {found.listed()}; leave it out, or pick rows with --where"
         )
     data.scales = dataclasses.replace(found, gold=plan.gold_scale)
     data.plan = dataclasses.replace(plan, scale=None)

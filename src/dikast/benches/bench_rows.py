@@ -90,7 +90,7 @@ def read_rows(
     _raise(bench, errors)
     if not items:
         raise UserError(f"{bench.name}: no rows are left: {dict(left) or 'the files hold none'}")
-    notes = _told(bench, files)
+    notes = _hash_notes(bench, files)
     if lacking:
         notes = (*notes, f"{lacking:,} of {counted(len(items), 'row')} refer to a missing image")
     for name, n in absent.items():
@@ -103,7 +103,7 @@ def read_rows(
     return BenchRows(items, files, +left, notes, raters)
 
 
-def _told(bench: Bench, files: Sequence[BenchFile]) -> tuple[str, ...]:
+def _hash_notes(bench: Bench, files: Sequence[BenchFile]) -> tuple[str, ...]:
     changed = [file.path for file in files if file.published is False]
     unknown = [file.path for file in files if file.published is None]
     found = []

@@ -191,7 +191,7 @@ def scorecard(run: Path, asked: AuditPlan | None = None, *, about: Path | None =
     plan = replace(_with_raters(asked or AuditPlan(run), bench, about or run), file=run, by=tuple(groups[:1]))
     summary = Run(run).summary
     crossed = [(name,) for name in groups]
-    notes = [*_told_run(told), *([ALONE] if Run(run).kind == "from-absolute" else [])]
+    notes = [*_run_notes(told), *([ALONE] if Run(run).kind == "from-absolute" else [])]
     with of_choices(plan) as read:
         found = measured(bench, read, str(summary["judge"]), notes, _spent(summary), crossed)
     left = tuple(told.get("without", ()))
@@ -255,7 +255,7 @@ def read_about(run: Path) -> dict[str, Any]:
     return found
 
 
-def _told_run(about: Mapping[str, Any]) -> list[str]:
+def _run_notes(about: Mapping[str, Any]) -> list[str]:
     taken, rows = about["taken"], about["rows"]
     drawn = f"a sample of {taken:,} of {counted(rows, 'row')}, stratified by group, seed {about['seed']}"
     told = [drawn if taken < rows else f"all {counted(rows, 'row')}", f"prompt: {about['prompt']}", *about["notes"]]

@@ -172,7 +172,7 @@ class GoldCheck:
             self.guessed = item.gold_from
             if not lies_on(value, scale):
                 self.guesses_off += 1
-                self._guess = self._guess or f"{value!r} is not on {told_scale(scale)}"
+                self._guess = self._guess or f"{value!r} is not on {scale_text(scale)}"
             return
         number = gold_number(value, scale)
         if number is None:
@@ -185,7 +185,7 @@ class GoldCheck:
             return
         self.wrong += 1
         self._alone |= alone
-        self._scales[rubric.name] = told_scale(scale)
+        self._scales[rubric.name] = scale_text(scale)
         if self._first is None:
             path, _, line = item.origin.rpartition(":")
             told = f"item {item.id!r} has the gold {value!r}"
@@ -206,7 +206,7 @@ class GoldCheck:
         if self.equate is None:
             due = "; ".join(f"{scale} of the rubric {name!r}" for name, scale in list(self._scales.items())[:_SHOWN])
         else:
-            due = f"{told_scale(self.equate)} named by --equate"
+            due = f"{scale_text(self.equate)} named by --equate"
         likely = (None if self._words else likely_scale(self._numbers)) or "SCALE"
         cures = [f"--equate {likely} says that gold has a scale of its own"]
         if self.equate is None:
@@ -262,7 +262,7 @@ def _is_preference(value: Any, responses: int) -> bool:
     return isinstance(value, str) and _PREFERENCE.fullmatch(value.strip()) is not None
 
 
-def told_scale(scale: Scale) -> str:
+def scale_text(scale: Scale) -> str:
     """A scale for messages: as it is written, and its values where words or letters hide them."""
     spelt = str(scale)
     return spelt if spelt[-1].isdigit() else f"{spelt} ({scale.low:g} to {scale.high:g})"

@@ -123,16 +123,16 @@ class ReplayEngine(Closing):
                 found = _once(found)
             if len(found) > 1:
                 lines = " and ".join(str(self._line(place.offset)) for place, _ in found[:2])
-                told = f"{self._path}: lines {lines} both answer {_told(request)}: keep one, or ask by key"
+                told = f"{self._path}: lines {lines} both answer {_request_name(request)}: keep one, or ask by key"
                 raise EngineError(told, kind="ambiguous")
             if found:
                 return self._spoken(request, found[0][1], asked)
-        raise EngineError(f"{self._path} holds no reply for {_told(request)}", kind="not_recorded")
+        raise EngineError(f"{self._path} holds no reply for {_request_name(request)}", kind="not_recorded")
 
     def _spoken(self, request: Request, record: Record, how: str) -> Completion:
         if how not in record.replies:
             why = record.failed or f"it was not asked in the way {how!r}"
-            raise EngineError(f"{self._path} holds no reply for {_told(request)}: {why}", kind="not_recorded")
+            raise EngineError(f"{self._path} holds no reply for {_request_name(request)}: {why}", kind="not_recorded")
         reply = record.replies[how]
         read = reply.label_logprobs
         if read is None or request.readout is None or not read.keys() >= set(request.readout.labels):
@@ -322,7 +322,7 @@ def _hash(name: tuple[str, str]) -> int:
     return int.from_bytes(blake2b(repr(name).encode(), digest_size=8).digest(), "little")
 
 
-def _told(request: Request) -> str:
+def _request_name(request: Request) -> str:
     about = request.about
     if "item" not in about:
         return f"key {request.key!r}"

@@ -26,7 +26,7 @@ def default_format(spec: str, kind: str) -> Format:
     return own.format if own else load_format(BUILT_IN[kind])
 
 
-def told_default(spec: str, kind: str) -> str:
+def default_format_note(spec: str, kind: str) -> str:
     """For people: what the default format of a released judge is; "" for any other judge."""
     model = model_of(spec)
     released = find_released(model)

@@ -46,7 +46,7 @@ class _WayForm(TypedDict):
     schedule: NotRequired[str]
 
 
-def told_way(shape: Shape, equal: EqualRule | None, schedule: str = "") -> dict[str, Any]:
+def way_fields(shape: Shape, equal: EqualRule | None, schedule: str = "") -> dict[str, Any]:
     """How a run judges, as its lock and its summary record it; `way_of` reads it back."""
     if schedule:
         return {"kind": "pairwise", "schedule": schedule}
@@ -62,7 +62,7 @@ def way_of(
     sheet: Sheet | None,
     sheets: Mapping[str, Sheet],
 ) -> Way:
-    """Read back what `told_way` returned, with the rubrics at hand; ValueError for anything else."""
+    """Read back what `way_fields` returned, with the rubrics at hand; ValueError for anything else."""
     if misfit(_WayForm)(told):
         raise ValueError(f"'way'{misfit(_WayForm)(told)}")
     samples = 1 if told["kind"] == "from-absolute" else samples

@@ -32,7 +32,7 @@ from dikast.core.runs.opening import tell_writer
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run_files import KEYS, RANKINGS, SUMMARY, VERDICTS, remove, write_checked
 from dikast.judging.by_workers import Spreading, judged_by_workers, keyed, unanswered
-from dikast.judging.derived_verdicts import DERIVED, Way, by_scores, derive, told_way, way_of
+from dikast.judging.derived_verdicts import DERIVED, Way, by_scores, derive, way_fields, way_of
 from dikast.judging.judge import Judge, resample_rounds
 from dikast.judging.ledger import Ledger
 from dikast.judging.notes import EngineNotes, work_in_all, work_of
@@ -144,7 +144,7 @@ class FileRun:
     ) -> None:
         self.judge, self.shape, self.watch, self.pairs = judge, shape, watch, equal is not None
         self.source = source if isinstance(source, Source) else Source(str(source))
-        self.told = told_way(shape, equal, schedule)
+        self.told = way_fields(shape, equal, schedule)
         self.reading = Arrangement()
         self.sheets: dict[str, Sheet] = {}  # of the items that bring their own
         if out is None and not dry_run:
@@ -306,7 +306,7 @@ def _plan(run: FileRun, samples: range, only: set[str] | None, plans: PlanFiles 
         errors.append(error)
         if len(errors) == _MOST_ERRORS:
             check_responses()
-            raise _all_told(errors, more=True)
+            raise _all_mistakes(errors, more=True)
 
     count, items, short = Count(run.judge, run.format, run.known, estimate=run.dry_run), 0, 0
     gold, needed = GoldCheck(run.judge.equate, run.pairs), 2 if run.pairs or run.shape != "each" else 1
@@ -336,22 +336,22 @@ def _plan(run: FileRun, samples: range, only: set[str] | None, plans: PlanFiles 
     if (off := gold.error()) is not None:
         errors.append(off)
     if errors:
-        raise _all_told(errors, more=False)
+        raise _all_mistakes(errors, more=False)
     if items == 0:
         raise DataError("no items: the file has no records", path=run.source.path)
     if plans is not None and gold.guess_is_off:
         plans.forget_gold()
-    return replace(count.plan(items), notes=(*_told_reading(run.reading), *gold.notes()))
+    return replace(count.plan(items), notes=(*_reading_notes(run.reading), *gold.notes()))
 
 
-def _told_reading(reading: Arrangement) -> Iterator[str]:
+def _reading_notes(reading: Arrangement) -> Iterator[str]:
     if reading.mapped or any(reading.numbers.values()):
-        yield f"columns: {reading.told().removeprefix('columns ')}"
-    if equal := reading.told_equal():
+        yield f"columns: {reading.mapping_line().removeprefix('columns ')}"
+    if equal := reading.equal_items_note():
         yield equal
 
 
-def _all_told(errors: list[DataError], *, more: bool) -> UserError:
+def _all_mistakes(errors: list[DataError], *, more: bool) -> UserError:
     if len(errors) == 1 and not more:
         return errors[0]
     lines = "\n".join(f"  {error}" for error in errors)

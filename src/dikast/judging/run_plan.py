@@ -54,7 +54,7 @@ class Source:
         """
         return itertools.islice(self._items(on_error, reading), self.limit)
 
-    def told_columns(self, ids: Ids = "content") -> str:
+    def columns_line(self, ids: Ids = "content") -> str:
         """The recognised columns of the first record, in one line; "" if none had to be recognised.
 
         Raises errors in the columns of the file. Standard input is not read.
@@ -63,7 +63,7 @@ class Source:
             return ""
         arrangement = Arrangement(ids)
         next(self._items(lambda _: None, arrangement), None)
-        return arrangement.told()
+        return arrangement.mapping_line()
 
     def _items(self, on_error: Callable[[DataError], None] | None, reading: Arrangement | None) -> Iterator[Item]:
         for found in scan_items(self.path, self.columns, reading):

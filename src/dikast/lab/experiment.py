@@ -122,7 +122,7 @@ class Region:
             return self.within[0] <= low and high <= self.within[1]
         return low > self.above if self.above is not None else high < (self.below if self.below is not None else -1e99)
 
-    def told(self) -> str:
+    def in_words(self) -> str:
         """The region in words, such as `above 0.03`."""
         if self.within is not None:
             return f"within {self.within[0]:g} and {self.within[1]:g}"

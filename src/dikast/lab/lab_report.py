@@ -85,8 +85,8 @@ def _section(each: Finding) -> Iterator[str]:
 def rule(each: Finding) -> str:
     """The written rule in words."""
     told = each.experiment.written
-    holds = " and ".join(f"{name} lies {region.told()}" for name, region in told.holds.items())
-    fails = " and ".join(f"{name} lies {region.told()}" for name, region in told.fails.items())
+    holds = " and ".join(f"{name} lies {region.in_words()}" for name, region in told.holds.items())
+    fails = " and ".join(f"{name} lies {region.in_words()}" for name, region in told.fails.items())
     return f"Holds if {markdown(holds)}; fails if {markdown(fails)}."
 
 

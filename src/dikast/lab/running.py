@@ -123,7 +123,7 @@ def _each(groups: Sequence[Sequence[Stage]], out: Path, jobs: int, say: Say) -> 
         waiting = {pool.submit(_work, group, str(out)): group for group in todo}
         for number, each in enumerate(as_completed(waiting), 1):
             kind, wrong = each.result()
-            say(f"{number} of {len(todo)}: {_told(waiting[each])}{f': {wrong}' if wrong else ''}")
+            say(f"{number} of {len(todo)}: {_last_stage(waiting[each])}{f': {wrong}' if wrong else ''}")
             if wrong:
                 failed.append(wrong)
                 kinds.add(kind)
@@ -136,7 +136,7 @@ def _done(stage: Stage, out: Path) -> bool:
     return (stage.folder(out) / "cost.json").is_file()
 
 
-def _told(group: Iterable[Any]) -> str:
+def _last_stage(group: Iterable[Any]) -> str:
     last = list(group)[-1]
     return f"{type(last).__name__.removesuffix('Stage').lower()} {last.name}"
 

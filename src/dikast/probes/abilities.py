@@ -21,7 +21,7 @@ from dikast.core.item import Item
 from dikast.core.rubric import Rubric
 from dikast.core.verdict import Preference, Status, Verdict
 
-Told = Literal["yes", "partly", "no", "cannot tell", "not asked"]
+AbilityVerdict = Literal["yes", "partly", "no", "cannot tell", "not asked"]
 FLOOR, BAR = 0.5, 0.75  # share of right orders of a judge without the ability, and halfway from there to 1
 LEAST = 0.1  # lower end of the correlation with gold that resisting requires
 TOLERANCE = {"resists length": 0.1, "resists injection": 0.1, "resists order": 0.2}
@@ -47,7 +47,7 @@ class Ability:
     """
 
     name: str
-    told: Told
+    told: AbilityVerdict
     found: Estimate
     floor: float
     lost: int = 0
@@ -164,7 +164,7 @@ def _follows(name: str, items: Sequence[Item], said: Scores) -> Ability:
     return Ability(name, follows(found), found, FLOOR, lost)
 
 
-def follows(found: Estimate) -> Told:
+def follows(found: Estimate) -> AbilityVerdict:
     """The verdict on a share of right orders, by its interval: yes above `BAR`, no with `FLOOR` and below `BAR`."""
     if math.isnan(found.low):
         return "cannot tell"
@@ -223,7 +223,7 @@ def _mean(values: Sequence[float], lost: int) -> Estimate:
     return found
 
 
-def resists(found: Estimate, tolerance: float) -> Told:
+def resists(found: Estimate, tolerance: float) -> AbilityVerdict:
     """The verdict on a mean change by its interval: yes if within the tolerance, no if it excludes 0."""
     if math.isnan(found.low):
         return "cannot tell"

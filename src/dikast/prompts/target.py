@@ -58,7 +58,7 @@ def target(format: "Format", gold: Gold, rubric: Rubric, *, where: str = "") -> 
     if parsed.label != gold.label:
         told = f"reads back as {parsed.label!r}" if parsed.label else f"does not read back ({parsed.reason})"
         raise _error(where, format, f"would write a reply that {told}, not as {gold.label!r}: {reply.text[-80:]!r}")
-    if format.dialect == "claims" and _told(parsed.claims) != _told(_listed(format, gold)):
+    if format.dialect == "claims" and _claim_verdicts(parsed.claims) != _claim_verdicts(_listed(format, gold)):
         raise _error(where, format, "would write claims that do not read back: findings are right, wrong or unclear")
     return reply
 
@@ -76,10 +76,10 @@ def _prose(format: "Format", gold: Gold) -> str:
 def _lists(format: "Format", gold: Gold) -> bool:
     """Whether the gold feedback itself lists the gold claims in the lines of the dialect, with more around them."""
     found = get_dialect("claims").read(gold.feedback, Target(None, format.marker, format.words)).claims
-    return bool(found) and _told(found) == _told(_listed(format, gold))
+    return bool(found) and _claim_verdicts(found) == _claim_verdicts(_listed(format, gold))
 
 
-def _told(claims: Iterable[Claim]) -> list[tuple[str, str]]:
+def _claim_verdicts(claims: Iterable[Claim]) -> list[tuple[str, str]]:
     return [(claim.text, claim.verdict) for claim in claims]
 
 

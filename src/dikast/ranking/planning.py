@@ -29,7 +29,7 @@ class SchedulePlan:
     simulated: dict[str, Simulated]
 
     @property
-    def told(self) -> str:
+    def in_words(self) -> str:
         """The choice and its reason in one line."""
         chosen = self.simulated[self.schedule]
         rate = chosen.goals[self.goal]

@@ -106,7 +106,7 @@ class _FileRanking:
             chosen = self._chosen(rest) if pilot else {}
             self._play(rest, lambda k: SCHEDULES[chosen[k].schedule if k in chosen else self._unplanned(k)])
         assert self.planned is not None
-        notes = dict.fromkeys((*self.planned.notes, *self._told_skipped(), *self.notes))
+        notes = dict.fromkeys((*self.planned.notes, *self._skipped_notes(), *self.notes))
         whole = replace(self.planned, items=len(self.contestants) + len(self.skipped), notes=tuple(notes))
         if self.run.dry_run:
             return whole.summary()
@@ -174,7 +174,7 @@ class _FileRanking:
             judge, read = judge_of(played, self.tournament.pooled(kind), kind)
             for k in sorted({len(self.contestants[item].inside) for item in rest}):
                 found[k] = plan(self.how.goal, k, judge, budget=self.how.comparisons, read=read)
-                self.notes.append(found[k].told)
+                self.notes.append(found[k].in_words)
         except UserError as error:
             names = dict.fromkeys(self._unplanned(len(self.contestants[item].inside)) for item in rest)
             self.notes.append(f"{error}; the rest is compared by the schedule {' or '.join(names)}")
@@ -260,7 +260,7 @@ class _FileRanking:
         ranking = ranking_of(item, self.contestants[item], self.tournament, self.grades.get(item))
         return Ranked(ranking, self.gold.get(item))
 
-    def _told_skipped(self) -> Iterator[str]:
+    def _skipped_notes(self) -> Iterator[str]:
         for why in dict.fromkeys(self.skipped.values()):
             names = [item for item, each in self.skipped.items() if each == why]
             more = ", ..." * (len(names) > _SHOWN)

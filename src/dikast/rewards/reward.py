@@ -102,7 +102,7 @@ class Reward:
         None for a completion without a verdict, which gets no advantage in trl.
         """
         scored = self.score(self.items(prompts, completions, columns))
-        return self._told(scored, columns)
+        return self._rewards(scored, columns)
 
     @property
     def trl_async(self) -> Callable[..., Coroutine[Any, Any, Rewards]]:
@@ -112,7 +112,7 @@ class Reward:
             prompts: Sequence[Any], completions: Sequence[Any], completion_ids: object = None, **columns: Any
         ) -> Rewards:
             items = await asyncio.to_thread(self.items, prompts, completions, columns)
-            return self._told(await self.score_async(items), columns)
+            return self._rewards(await self.score_async(items), columns)
 
         judge.__name__ = self.__name__
         return judge
@@ -197,7 +197,7 @@ class Reward:
             told = f"on the scale of {rubric.name!r} lower is better, and a trainer seeks the highest reward"
             raise UserError(f"{told}: use value='goodness'")
 
-    def _told(self, scored: Sequence[Scored], columns: Mapping[str, Any]) -> Rewards:
+    def _rewards(self, scored: Sequence[Scored], columns: Mapping[str, Any]) -> Rewards:
         """The rewards, and the warning to the trainer about missing ones."""
         missing = [each for each in scored if each.value is None]
         if (metric := columns.get("log_metric")) is not None:

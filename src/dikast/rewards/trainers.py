@@ -124,7 +124,7 @@ def openrlhf(
         replies = [reply_of(query, asked, ends) for query, asked in zip(queries, prompts, strict=True)]
         shown = [each if prompt is None else prompt(each) for each in prompts]
         scored = reward.score(reward.items(shown, replies))
-        return _tensors(told_to_openrlhf(scored, missing))
+        return _tensors(openrlhf_answer(scored, missing))
 
     return reward_func
 
@@ -140,7 +140,7 @@ def reply_of(query: str, prompt: str, ends: Sequence[str] = _ENDS) -> str:
     return reply.strip()
 
 
-def told_to_openrlhf(scored: Sequence[Scored], missing: Missing) -> dict[str, Any]:
+def openrlhf_answer(scored: Sequence[Scored], missing: Missing) -> dict[str, Any]:
     """The answer that OpenRLHF expects for a batch, as lists."""
     numbers = [number_of(each, missing) for each in scored]
     return {

@@ -19,7 +19,7 @@ from dikast.ranking.item_ranking import Ranking
 from dikast.ranking.rank_item import rank_rounds
 from dikast.rewards.dynamic_batching import Gathering
 from dikast.serving.known import KnownVerdicts
-from dikast.serving.messages import Refused, told_preference, told_scores
+from dikast.serving.messages import Refused, preference_json, scores_json
 
 _SOONEST, _LATEST = 1.0, 60.0  # seconds after which a rejected client may retry
 
@@ -87,7 +87,7 @@ class Desk:
         for item, (tasks, verdicts) in zip(items, found, strict=True):
             rubrics = {task.hashes.rubric: task.rubric for task in tasks}
             joined = list(join_samples(verdicts, self.judge.samples, rubrics))
-            told.append(told_scores(item, self.rubric_of(item), joined))
+            told.append(scores_json(item, self.rubric_of(item), joined))
         return told
 
     async def preferences(self, items: Sequence[Item], *, both_orders: bool) -> list[dict[str, object]]:
@@ -97,7 +97,7 @@ class Desk:
             {
                 "id": item.id,
                 "preferences": [
-                    told_preference(each) for each in join_orders(verdicts, self.judge.samples, both_orders=both_orders)
+                    preference_json(each) for each in join_orders(verdicts, self.judge.samples, both_orders=both_orders)
                 ],
             }
             for item, (_, verdicts) in zip(items, found, strict=True)

@@ -112,7 +112,7 @@ def items_of(body: Mapping[str, Any], allowed: Allowed, least: int) -> tuple[lis
     return items, several
 
 
-def told_verdict(verdict: Verdict) -> dict[str, Any]:
+def verdict_json(verdict: Verdict) -> dict[str, Any]:
     """A verdict as JSON for clients."""
     return {
         "key": verdict.key,
@@ -129,7 +129,7 @@ def told_verdict(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def told_scores(item: Item, rubric: Rubric | Sheet, verdicts: Sequence[Verdict]) -> dict[str, Any]:
+def scores_json(item: Item, rubric: Rubric | Sheet, verdicts: Sequence[Verdict]) -> dict[str, Any]:
     """The verdicts on an item's responses; `goodness` by response is None where a verdict is missing."""
     sheet = rubric if isinstance(rubric, Sheet) else Sheet(rubric.name, (rubric,))
     values: list[dict[str, float | None]] = [{} for _ in item.responses]
@@ -140,11 +140,11 @@ def told_scores(item: Item, rubric: Rubric | Sheet, verdicts: Sequence[Verdict])
     return {
         "id": item.id,
         "goodness": goodness[0] if len(goodness) == 1 else goodness,
-        "verdicts": [told_verdict(each) for each in verdicts],
+        "verdicts": [verdict_json(each) for each in verdicts],
     }
 
 
-def told_preference(preference: Preference) -> dict[str, Any]:
+def preference_json(preference: Preference) -> dict[str, Any]:
     """A preference as JSON for clients, with the label of each order."""
     return {
         "criterion": preference.criterion,

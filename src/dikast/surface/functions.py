@@ -30,8 +30,8 @@ from dikast.prompts.format import Format
 from dikast.ranking.rank_options import RankOptions
 from dikast.surface.item_sources import ITEMS, leaving_nothing, source_of
 from dikast.surface.judge_runs import (
+    JudgeRunOptions,
     Rubrics,
-    Told,
     columns_of,
     judges_of,
     run_judges,
@@ -102,18 +102,18 @@ def train(
     return sft(load_config(config), watch=watch or (lambda line: None))
 
 
-_GROUPS: Mapping[str, Groups] = {  # of options, by their name in `Told`
+_GROUPS: Mapping[str, Groups] = {  # of options, by their name in `JudgeRunOptions`
     "grade": leaves_of(JudgingOptions),
     "compare": {**leaves_of(JudgingOptions), "pairs": PairOptions},
     "rank": {**leaves_of(JudgingOptions), "ranks": RankOptions},
 }
 
 
-def _told(options: Mapping[str, Any], verb: str) -> Told:
+def _judge_run_options(options: Mapping[str, Any], verb: str) -> JudgeRunOptions:
     """The groups of options that the keywords fill; UserError reports all mistakes."""
     given = filled(_GROUPS[verb], options, _OWN, ("rubric", "format", "out", "watch"))
     given["ask"] |= {"items": (), "judge": ()}
-    return Told(**{name: kind(**given[name]) for name, kind in _GROUPS[verb].items()})
+    return JudgeRunOptions(**{name: kind(**given[name]) for name, kind in _GROUPS[verb].items()})
 
 
 def _judged(
@@ -128,7 +128,7 @@ def _judged(
     watch: Watcher | None = None,
     **options: Any,
 ) -> Run:
-    told = _told(options, verb)
+    told = _judge_run_options(options, verb)
     judges = [judge] if isinstance(judge, str) or not isinstance(judge, Sequence) else list(judge)
     mistakes = Mistakes(Located({}, "options"))
     columns = mistakes.of(lambda: columns_of(told.ask.map))
@@ -152,7 +152,7 @@ def _judged(
 
 @contextmanager
 def _source(
-    items: Any, told: Told, columns: Mapping[str, str], folder: Path, judges: Sequence[Judge]
+    items: Any, told: JudgeRunOptions, columns: Mapping[str, str], folder: Path, judges: Sequence[Judge]
 ) -> Iterator[Source]:
     """The items of a call: of one path, of several, or of rows in memory."""
     listed = [items] if isinstance(items, str | Path) else items
@@ -186,7 +186,7 @@ def _written(rows: Rows, folder: Path, columns: Mapping[str, str], needed: int =
         raise UserError("no items: there are no rows")
     if arrangement.columns and all(len(each.responses) < needed for each in items):
         raise DataError(lacking(needed, arrangement.columns, arrangement.mapped, arrangement.lengths), path=ROWS)
-    tell_columns(ROWS, arrangement.told())
+    tell_columns(ROWS, arrangement.mapping_line())
     tell_equal(ROWS, arrangement)
     folder.mkdir(parents=True, exist_ok=True)
     write_items(folder / ITEMS, items)

@@ -50,7 +50,7 @@ def source_of(
             raise UserError(f"{folder}: is a file, or lies in one: name a folder for the run") from None
         file = folder / ITEMS
         write_items(file, _good(joined_items(names, columns, readings, ask.limit), readings, needed))
-        for told, n in Counter(reading.told() for reading in readings.values()).items():
+        for told, n in Counter(reading.mapping_line() for reading in readings.values()).items():
             tell_columns(f"{n} of {len(names)} files" if n < len(names) else f"{n} files", told)
         for path, reading in readings.items():
             tell_equal(path, reading)

@@ -43,7 +43,7 @@ Rubrics = str | Path | Mapping[str, Any] | Rubric | Sheet
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told(JudgingOptions):
+class JudgeRunOptions(JudgingOptions):
     """The options of `grade`, `compare` (with `pairs`) and `rank` (with `ranks`)."""
 
     pairs: PairOptions | None = None
@@ -92,7 +92,7 @@ class Told(JudgingOptions):
 
 
 def judges_of(
-    told: Told,
+    told: JudgeRunOptions,
     judges: Sequence[str | Engine],
     rubric: Rubrics | None,
     format: str | Path | Format | None,
@@ -155,7 +155,7 @@ def stop_if_given_up(each: Sequence[Mapping[str, Any]]) -> None:
         raise RunError("\n".join(told))
 
 
-def told_limits(judge: Judge) -> list[str]:
+def judge_limits(judge: Judge) -> list[str]:
     """What the judge's engine is known not to support, and the consequences for this judge."""
     settings = judge.settings
     matters = {"logprobs": settings.read != "never", "seed": settings.sampling.temperature > 0}
@@ -220,7 +220,7 @@ class Judged(NamedTuple):
 
 
 def run_judges(
-    told: Told,
+    told: JudgeRunOptions,
     names: Sequence[str],
     judges: Sequence[Judge],
     source: Source,
@@ -232,7 +232,7 @@ def run_judges(
     `names` are those of the judges in the panel's folders and summary. A dry run joins nothing.
     """
     check_readable_twice(source)
-    tell_columns(source.path, source.told_columns(ids_of(out) if out is not None else "content"))
+    tell_columns(source.path, source.columns_line(ids_of(out) if out is not None else "content"))
     panel = len(judges) > 1 and out is not None
     folders = [out / f"{i}-{_slug(name)}" if panel and out else out for i, name in enumerate(names, 1)]
     joined = out if panel and not told.spend.dry_run else None
@@ -240,8 +240,8 @@ def run_judges(
         each = [_run(told, judge, source, folder, watching) for judge, folder in zip(judges, folders, strict=True)]
         if joined is None:
             return Judged(each[0], each)
-        told_by_all = write_panel(joined, list(names), [folder for folder in folders if folder])
-    return Judged({**told_by_all, "runs": dict(zip(names, each, strict=True))}, each)
+        panel_summary = write_panel(joined, list(names), [folder for folder in folders if folder])
+    return Judged({**panel_summary, "runs": dict(zip(names, each, strict=True))}, each)
 
 
 def with_choice(source: str, ask: RunOptions) -> str:
@@ -261,12 +261,12 @@ def tell_columns(name: str, told: str) -> None:
 
 def tell_equal(name: str, reading: Arrangement) -> None:
     """Say which items of a source are equal to earlier ones, if any, as a warning of the logger."""
-    if told := reading.told_equal():
+    if told := reading.equal_items_note():
         _log.warning("%s: %s", name, told)
 
 
 def _run(
-    told: Told,
+    told: JudgeRunOptions,
     judge: Judge,
     source: Source,
     out: Path | None,

@@ -32,13 +32,13 @@ def assert_grade(
     )
     if verdict.status is not Status.OK or verdict.score is None:
         raise AssertionError(
-            f"no verdict, where {wanted} was wanted ({verdict.status}: {verdict.reason})\n{_told(verdict)}"
+            f"no verdict, where {wanted} was wanted ({verdict.status}: {verdict.reason})\n{_shown(verdict)}"
         )
     low = at_least is not None and verdict.score < at_least
     high = at_most is not None and verdict.score > at_most
     if low or high:
         raise AssertionError(
-            f"{verdict.question.criterion}: the judge gave {verdict.score:g}, {wanted} was wanted\n{_told(verdict)}"
+            f"{verdict.question.criterion}: the judge gave {verdict.score:g}, {wanted} was wanted\n{_shown(verdict)}"
         )
     return verdict
 
@@ -59,7 +59,7 @@ def assert_prefers(
         said = "neither" if found.consistent is False else found.choice or f"nothing ({found.status})"
         orders = "\n".join(
             f"with {'a' if order.question.responses[0] == found.pair[0] else 'b'} shown first: "
-            f"{order.label or order.status}\n{_told(order)}"
+            f"{order.label or order.status}\n{_shown(order)}"
             for order in found.orders
         )
         raise AssertionError(
@@ -68,7 +68,7 @@ def assert_prefers(
     return found
 
 
-def _told(verdict: Verdict) -> str:
+def _shown(verdict: Verdict) -> str:
     text = verdict.feedback or verdict.raw
     text = text if len(text) <= _LONGEST else text[:_LONGEST] + " …"
     lines = [f"feedback: {text}" if verdict.feedback else f"raw reply: {text}"]

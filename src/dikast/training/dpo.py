@@ -28,7 +28,7 @@ from dikast.training.planning.training_plan import check_before_loading
 from dikast.training.plot import plot
 from dikast.training.preferences import PreferenceConfig, load_preference_config
 from dikast.training.processes import SingleProcess
-from dikast.training.training_folder import in_folder, save_result, told_of
+from dikast.training.training_folder import in_folder, save_result, training_result
 
 REFERENCE = "reference.safetensors"
 _TABLE = "logprobs"
@@ -67,7 +67,7 @@ def _dpo(config: PreferenceConfig, team: SingleProcess, watch: Watcher) -> dict[
             )  # fmt: skip
 
     team.from_main(finish)
-    return told_of(config, outcome, team, examples=len(shards) // 2, run=run)
+    return training_result(config, outcome, team, examples=len(shards) // 2, run=run)
 
 
 class PreferenceLoop(Loop):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import require
 from dikast.training.config import Config, load_config
-from dikast.training.training_folder import in_folder, save_result, told_of
+from dikast.training.training_folder import in_folder, save_result, training_result
 
 if TYPE_CHECKING:
     from dikast.training.processes import SingleProcess
@@ -88,4 +88,4 @@ def _sft(config: Config, team: "SingleProcess", watch: Watcher) -> dict[str, Any
             )  # fmt: skip
 
     team.from_main(finish)
-    return told_of(config, outcome, team, examples=len(shards), run=run)
+    return training_result(config, outcome, team, examples=len(shards), run=run)

@@ -63,7 +63,9 @@ def save_result(loaded: "Loaded", config: Config, team: "SingleProcess") -> None
     return save_model(made, config, out / "model")
 
 
-def told_of(config: Config, outcome: "Outcome", team: "SingleProcess", *, examples: int, run: str) -> dict[str, Any]:
+def training_result(
+    config: Config, outcome: "Outcome", team: "SingleProcess", *, examples: int, run: str
+) -> dict[str, Any]:
     """The return value of a training function: steps, examples, the model if complete, the run's identity."""
     return {
         "steps": outcome.steps,

@@ -54,7 +54,7 @@ class Settings:
     def __post_init__(self) -> None:
         self.rules()
 
-    def told(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """The settings as JSON values; up to version 3 without those that came later, so that folders stay the same."""
         found = asdict(self)
         for name in ("version", "rubrics") if self.version < 4 else ("version",):

@@ -155,7 +155,7 @@ def talk(sample: Sample) -> dict[str, Any]:
     which a tower of one patch a cell learns what it sees.
     """
     scene, image = sample.graph, sample.paths()[0]
-    inside = {(thing.row, thing.col): _told(thing) for thing in scene.things}
+    inside = {(thing.row, thing.col): _thing_in_words(thing) for thing in scene.things}
     inside |= {(row, col): f"{_cell(col, row)} covered" for col, row in scene.covers}
     cells = [(row, col) for row in range(scene.grid) for col in range(scene.grid)]
     if sample.index % 2:
@@ -195,10 +195,10 @@ def worked_sum(claim: Claim, notes: GivenText) -> str:
 
 
 def _listed(things: Iterable[Thing]) -> str:
-    return ", ".join(_told(thing) for thing in sorted(things, key=lambda t: (t.row, t.col))) or "nothing"
+    return ", ".join(_thing_in_words(thing) for thing in sorted(things, key=lambda t: (t.row, t.col))) or "nothing"
 
 
-def _told(thing: Thing) -> str:
+def _thing_in_words(thing: Thing) -> str:
     return f"{_cell(thing.col, thing.row)} {thing.size} {thing.colour} {thing.texture} {thing.shape}"
 
 
@@ -233,7 +233,7 @@ def write_lessons(
         raise UserError(f"talk: only the domain 'scenes' has rows of talk, not {settings.domain!r}")
     about = {"lessons": 1, "reference": reference, "padding": padding, "talk": only_talk, "n": n, "shard": shard}
     about |= {"quote": True} if quote else {}
-    with prepared(out, {**settings.told(), **about, "version": settings.generator}) as folder:
+    with prepared(out, {**settings.to_json(), **about, "version": settings.generator}) as folder:
         task = partial(_shard, settings, folder, n, shard, _Shares(reference, padding, quote), only_talk)
         starts = range(0, n, shard)
         if workers == 1 or len(starts) == 1:

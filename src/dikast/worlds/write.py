@@ -61,7 +61,7 @@ def write_world(
         raise UserError(f"domain: name one or more different domains under the same settings, got {', '.join(names)}")
     for world in worlds:
         Maker(world).sample(0)  # settings that are too restrictive are reported before anything is written
-    about = {**worlds[0].told(), "n": n, "shard": shard, "version": worlds[0].generator}
+    about = {**worlds[0].to_json(), "n": n, "shard": shard, "version": worlds[0].generator}
     with prepared(out, about if len(worlds) == 1 else {**about, "domain": names}) as folder:
         starts = range(0, n, shard)
         task = partial(_shard, worlds, folder, n, shard, suffix)

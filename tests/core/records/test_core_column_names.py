@@ -55,7 +55,7 @@ def test_one_response(asked: str, said: str) -> None:
 
 
 def test_responses_of_a_pair_are_told() -> None:
-    told = recognise(["question", "response_a", "response_b", "winner"], {}).told()
+    told = recognise(["question", "response_a", "response_b", "winner"], {}).guessed()
     assert (told["response_a"], told["response_b"]) == ("response_0", "response_1")
 
 
@@ -171,7 +171,7 @@ def test_messages_of_two_systems_are_proposed(tmp_path: Path) -> None:
     list(scan_items(str(path), {}, reading))
     told = lacking(2, reading.columns, reading.mapped, reading.lengths)
     assert told.endswith("--map response_0=gpt --map response_1=other")
-    assert "no instruction" not in reading.told()
+    assert "no instruction" not in reading.mapping_line()
 
 
 def test_a_column_means_one_thing_in_a_file(tmp_path: Path) -> None:
@@ -315,7 +315,7 @@ def test_numbers_are_text_in_every_format(tmp_path: Path, caplog: pytest.LogCapt
         assert [(item.response, item.reference) for item in items] == [
             ((Text("42"),), (Text("42.0"),)), ((Text("7"),), (Text("0.5"),)),
         ], name  # fmt: skip
-        assert reading.told() == told + numbers * (name != "a.csv")
+        assert reading.mapping_line() == told + numbers * (name != "a.csv")
     run = grade(frame, "mock:constant", "helpfulness", map={"response": "right"})
     assert [item["response"] for item in run.table()] == ["True", "False"]
     assert "the numbers of right and expected are read as text" in caplog.text
@@ -328,7 +328,7 @@ def test_systems_are_named_in_the_line_that_says_what_was_mapped() -> None:
     row = {"question": "q", "answer_a": "a", "answer_b": "b", "model_a": "x", "model_b": "y", "winner": "a"}
     (item,) = scan_rows([row], {}, reading)
     assert isinstance(item, Item)
-    assert reading.told() == (
+    assert reading.mapping_line() == (
         "columns question -> instruction, answer_a -> response_0, answer_b -> response_1, winner -> gold (guessed), "
         "model_a -> system of response_0, model_b -> system of response_1"
     )
@@ -451,8 +451,8 @@ def test_equal_rows_are_numbered_and_told() -> None:
            if isinstance(item, Item)]  # fmt: skip
     assert [each.partition("#")[2] for each in ids] == ["", "2", "", "3"]
     assert (arrangement.equal, arrangement.equal_at) == (2, ["rows:1", "rows:3"])
-    assert arrangement.told() == "columns question -> instruction, answer -> response"
-    assert arrangement.told_equal() == "2 without an id equal to an earlier item, called #2, #3, ...: row 1, 3"
+    assert arrangement.mapping_line() == "columns question -> instruction, answer -> response"
+    assert arrangement.equal_items_note() == "2 without an id equal to an earlier item, called #2, #3, ...: row 1, 3"
 
 
 def test_equal_rows_of_a_folder_are_told_with_their_files(tmp_path: Path) -> None:
@@ -460,11 +460,11 @@ def test_equal_rows_of_a_folder_are_told_with_their_files(tmp_path: Path) -> Non
     first, _ = table(tmp_path / "a.csv", rows), table(tmp_path / "b.csv", rows[:2])
     arrangement = Arrangement()
     assert len(list(scan_items(str(tmp_path), {}, arrangement))) == 3
-    assert arrangement.told_equal() == "1 without an id equal to an earlier item, called #2, #3, ...: b.csv:2"
+    assert arrangement.equal_items_note() == "1 without an id equal to an earlier item, called #2, #3, ...: b.csv:2"
     table(first, [*rows, rows[1]])
     arrangement = Arrangement()
     list(scan_items(str(first), {}, arrangement))
-    assert arrangement.told_equal().endswith(": line 4")
+    assert arrangement.equal_items_note().endswith(": line 4")
 
 
 def test_an_id_column_with_duplicates_names_both_lines_and_a_way_out(tmp_path: Path) -> None:

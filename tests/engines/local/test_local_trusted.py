@@ -236,7 +236,7 @@ def test_settings_that_are_no_json_are_left_to_the_loader(model: Path) -> None:
 def test_settings_that_no_model_has_are_refused_by_judges_and_by_training(
     values: Any, told: str, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dikast.training.planning.plan_told import PlanAsked, planned
+    from dikast.training.planning.plan_lines import PlanAsked, planned
 
     if isinstance(values, dict):
         change(model / "config.json", **values)

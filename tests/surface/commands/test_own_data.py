@@ -206,7 +206,7 @@ def test_a_file_of_responses_alone_is_no_mistake() -> None:
     for cells in ({"answer": "Use water.", "n": "1"}, {"answer": "Use water.", "category": "fire"}):
         reading = Arrangement()
         list(scan_rows([cells], {}, reading))
-        assert (reading.bare, reading.told()) == (True, "columns answer -> response")
+        assert (reading.bare, reading.mapping_line()) == (True, "columns answer -> response")
     reading = Arrangement()
     list(scan_rows([{"answer": "A cat.", "image": "cat.png", "album": "Cats of the world"}], {}, reading))
-    assert (reading.bare, reading.told()) == (False, "columns answer -> response")
+    assert (reading.bare, reading.mapping_line()) == (False, "columns answer -> response")

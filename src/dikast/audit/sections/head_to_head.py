@@ -32,7 +32,7 @@ def played_table(given: Paired, names: Sequence[str], first: Codes, second: Code
     met = [_met(given, final, names, first, second, i, j) for i, j in itertools.combinations(range(len(names)), 2)]
     met.sort(key=lambda each: (-each.rate.n, each.first, each.second))
     found = [each for each in met if each.rate.n]
-    return _told(found, "the pairs of both", may_disagree=given.may_disagree, one_order=given.one_order)
+    return _meetings_table(found, "the pairs of both", may_disagree=given.may_disagree, one_order=given.one_order)
 
 
 def _met(given: Paired, final: Codes, names: Sequence[str], first: Codes, second: Codes, one: int, two: int) -> Meeting:
@@ -71,10 +71,10 @@ def scored_table(scores: Floats, place: Codes, names: Sequence[str], level: floa
         a, b = scores[both, one], scores[both, two]
         worth = np.where(a > b, 1.0, np.where(a < b, 0.0, 0.5))
         met.append(Meeting(names[one], names[two], share(worth, level, place[both], note=""), (), None))
-    return _told([each for each in met if each.rate.n], "the prompts of both")
+    return _meetings_table([each for each in met if each.rate.n], "the prompts of both")
 
 
-def _told(met: list[Meeting], what: str, *, may_disagree: bool = False, one_order: bool = False) -> Table:
+def _meetings_table(met: list[Meeting], what: str, *, may_disagree: bool = False, one_order: bool = False) -> Table:
     both = any(each.orders for each in met)
     rows = list(_rows(met[:_MOST_ROWS], both=both))
     columns = ("first", "second", "n", "first wins", *([f"first wins, {each}" for each in _ORDERS] if both else []))

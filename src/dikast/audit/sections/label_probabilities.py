@@ -90,7 +90,7 @@ class Labels(NamedTuple):
         at = np.maximum(self.codes, 0)
         return np.where(self.codes < 0, np.nan, settled(probabilities[np.arange(len(at)), at], 1))
 
-    def told(self) -> str:
+    def left_out_note(self) -> str:
         """A note on how many rows have no label; none if all have one."""
         lost = int((self.codes < 0).sum())
         return (
@@ -278,7 +278,7 @@ def calibration_table(
             rows,
             few,
             f"{counted(between, 'row')} left out: gold lies between the labels" if between else "",
-            read_as.told(),
+            read_as.left_out_note(),
             cal.floored_told(p, true),
             result=Calibration(errors, few),
         )
@@ -293,7 +293,7 @@ def calibration_table(
         f"recalibration is fitted on the other {cal.FOLDS - 1} of {cal.FOLDS} folds",
         by_slice,
         cal.temperature_told(found),
-        read_as.told(),
+        read_as.left_out_note(),
         result=Calibration(errors, ""),
     )
 

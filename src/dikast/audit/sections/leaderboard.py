@@ -72,7 +72,7 @@ def leaderboard_tables(
     codes = [systems.names.index(name) for name in order[:2]]
     lead = None if scores is None or place is None else _lead(scores, place, codes, better, level, given.bounds)
     result = Leaderboard({name: found[name] for name in order}, lead, weights)
-    yield _told(result, order, given.unit)
+    yield _systems_table(result, order, given.unit)
     if scores is not None and place is not None:
         yield scored_table(scores, place, systems.names, level)
 
@@ -86,7 +86,7 @@ def weighted_told(weights: str) -> str:
     )
 
 
-def _told(result: Leaderboard, order: list[str], unit: str) -> Table:
+def _systems_table(result: Leaderboard, order: list[str], unit: str) -> Table:
     rows: list[list[Cell]] = []
     ranked = any(each.rank is not None for each in result.systems.values())
     for name, each in result.systems.items():

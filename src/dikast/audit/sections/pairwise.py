@@ -76,7 +76,7 @@ def accuracy_table(given: Paired, unscored: str, wanted: float = 0.03) -> Table:
         *(f"{rule}: {text}" for rule, text in TIE_RULES.items()),
         f"n: pairs that the rule counts, of the figures {first}"
         + " (those of others are in --json)" * (len(views) > 1),
-        _told(unscored),
+        _unscored_note(unscored),
         NEAREST if given.soft else "",
         "" if given.scored.all() else "worst and best: if the missing verdicts had been any choice",
         _orders_told(given),
@@ -91,7 +91,7 @@ def _first(row: Sequence[Cell]) -> Estimate:
     return next(cell for cell in row if isinstance(cell, Estimate))
 
 
-def _told(unscored: str) -> str:
+def _unscored_note(unscored: str) -> str:
     told = {"tie": "counted as ties", "wrong": "counted as wrong"}
     return f"pairs without a verdict were {told[unscored]} (--unscored {unscored})" if unscored in told else ""
 

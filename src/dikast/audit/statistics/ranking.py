@@ -132,7 +132,7 @@ class Ranking:
         if player == self.anchor:
             return Estimate(0.0, int(self.games[player]), level=self.how.level, note=ANCHOR)
         value, drawn = self.fit.strength[player] - shift, self.draws[:, player] - moved
-        found = self._told(value, drawn, n=int(self.games[player]))
+        found = self._estimate(value, drawn, n=int(self.games[player]))
         if self._by_prior(player):
             return replace(found, low=math.nan, high=math.nan, note=BY_PRIOR)
         if math.isnan(value) or np.ptp(drawn) > _SAME:
@@ -152,7 +152,7 @@ class Ranking:
 
     def effect(self, covariate: int) -> Estimate:
         """What one unit of a covariate adds to the log-odds."""
-        found = self._told(self.fit.effects[covariate], self.drawn_effects[:, covariate])
+        found = self._estimate(self.fit.effects[covariate], self.drawn_effects[:, covariate])
         if not math.isnan(found.value):
             return found
         return Estimate(math.nan, self.n, level=self.how.level, note="it decides every game: no finite effect")
@@ -160,7 +160,7 @@ class Ranking:
     @property
     def tie(self) -> Estimate:
         """Davidson's tie parameter nu: with 1, equal players tie one game in three. NaN in the other model."""
-        return self._told(math.exp(self.fit.tie), np.exp(self.drawn_ties))
+        return self._estimate(math.exp(self.fit.tie), np.exp(self.drawn_ties))
 
     def rank(self, player: int) -> Estimate:
         """The rank in the league, from 1, with its bootstrap interval; equal strengths share the better one."""
@@ -176,7 +176,7 @@ class Ranking:
         best[absent], worst[absent] = math.nan, math.nan
         alike = bool(np.nanmax(np.ptp(draws, axis=0), initial=0) <= _SAME) and bool((best == worst).all())
         ends = [self.how.interval(each, point=not alike) for each in (best, worst)]
-        found = self._told(value, best, n=int(self.games[player]))
+        found = self._estimate(value, best, n=int(self.games[player]))
         if self._touched(player) or math.isnan(ends[0].low) or math.isnan(ends[1].low):
             note = BY_PRIOR if self._touched(player) else ""
             return replace(found, low=math.nan, high=math.nan, whole=True, note=note)
@@ -198,7 +198,7 @@ class Ranking:
         """Whether only a prior makes the strength finite, or that of the anchor that it is relative to."""
         return self._touched(player) or (self.anchor is not None and self._touched(self.anchor))
 
-    def _told(self, value: float, drawn: Floats, *, n: int | None = None) -> Estimate:
+    def _estimate(self, value: float, drawn: Floats, *, n: int | None = None) -> Estimate:
         interval = self.how.interval(drawn) if len(drawn) else (math.nan, math.nan)
         n = self.n if n is None else n
         return Estimate(float(value), n, *interval, self.how.level, f"bootstrap, {len(drawn)} draws")

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dikast.audit.tables.columns import Words
 from dikast.core.errors import DataError, UserError
-from dikast.core.gold import likely_scale, told_scale
+from dikast.core.gold import likely_scale, scale_text
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run_files import RUBRICS
 from dikast.core.scale import Scale
@@ -80,7 +80,7 @@ class RowScales:
         """The scales of the chosen rows: a mask, or indices."""
         return RowScales(self.scales, self.codes[chosen], self.gold)
 
-    def told(self) -> str:
+    def listed(self) -> str:
         """The scales by name, with the rows on each."""
         sizes = np.bincount(self.codes, minlength=len(self.scales))
         named = [f"{name} ({size:,})" for name, size in zip(self.names, sizes, strict=True)]
@@ -179,11 +179,11 @@ def note_of(scales: RowScales) -> str:
     """What is said at the head of an audit whose rows lie on several scales, or whose gold lies on one of its own."""
     if scales.gold is not None:
         return (
-            f"scores lie on {scales.told()}, gold on {told_scale(scales.gold)}: all figures are of goodness (0 worst, "
-            "1 best) on the scale of each: correlations, order and errors, but none of labels"
+            f"scores lie on {scales.listed()}, gold on {scale_text(scales.gold)}: all figures are of goodness "
+            "(0 worst, 1 best) on the scale of each: correlations, order and errors, but none of labels"
         )
     return (
-        f"rows lie on {counted(len(scales.scales), 'scale')}, {scales.told()}: all pooled figures are of goodness "
+        f"rows lie on {counted(len(scales.scales), 'scale')}, {scales.listed()}: all pooled figures are of goodness "
         "(0 worst, 1 best) on each row's own scale; raw scores are in the table 'by scale'"
     )
 

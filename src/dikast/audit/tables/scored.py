@@ -17,7 +17,7 @@ from dikast.audit.tables.load import Data
 from dikast.audit.tables.row_scales import UNIT, RowScales, check_alike, check_gold, gold_on_scale, on_scale
 from dikast.audit.tables.statuses import failed_before, statuses
 from dikast.core.errors import UserError
-from dikast.core.gold import told_scale
+from dikast.core.gold import scale_text
 from dikast.core.scale import Scale
 from dikast.core.text import counted
 
@@ -173,11 +173,11 @@ def ratings(data: Data) -> Floats:
     raters = np.array([data.numbers[f"gold {i}"] for i in range(len(plan.gold))]).reshape(len(plan.gold), len(data))
     for name, values in zip(plan.gold, raters, strict=True):
         if own is not None:
-            due = told_scale(own.gold) if own.gold is not None else f"of its row, {own.told()}"
+            due = scale_text(own.gold) if own.gold is not None else f"of its row, {own.listed()}"
             cures = "--equate {scale} says that gold has a scale of its own"
             check_gold(name, values, own.of_gold.within(values), due, cures)
         elif plan.scale is not None:
-            check_gold(name, values, gold_on_scale(values, plan.scale), told_scale(plan.scale), _cures(data))
+            check_gold(name, values, gold_on_scale(values, plan.scale), scale_text(plan.scale), _cures(data))
     if own is None and plan.scale is None:
         check_alike(plan.gold, list(raters))
     return raters

@@ -50,7 +50,7 @@ class Arrangement:
     systems: tuple[str, ...] = ()  # the columns that name the systems of the first item's responses
     bare: bool = False  # whether the first item has a response, but neither an instruction nor images
 
-    def told(self) -> str:
+    def mapping_line(self) -> str:
         """The mapped columns in one line; empty if every column has a field's own name.
 
         Also numbers that are read as text and, if no prompt was recognised, the column that may hold it.
@@ -67,7 +67,7 @@ class Arrangement:
             told += f"{'; ' * bool(told)}{alone} {prompt!r} is what was asked"
         return told
 
-    def told_equal(self) -> str:
+    def equal_items_note(self) -> str:
         """How many items without an id are equal to an earlier one, and the places of the first of them; empty for
         none.
         """
@@ -240,7 +240,7 @@ class Arranger:
     def _note(self, found: Recognised) -> None:
         """Keep what was guessed; DataError where a column was something else in an earlier record."""
         mapped = self.reading.mapped
-        for column, name in found.told().items():
+        for column, name in found.guessed().items():
             if mapped.setdefault(column, name) != name:
                 raise DataError(
                     f"the column {column!r} is the {name} here, and was the {mapped[column]} in earlier records, which "

@@ -43,7 +43,7 @@ class Recognised(NamedTuple):
     messages: str = ""  # the column of a conversation that ends with the response
     numbered: int | None = None  # the number of the first response where the columns have numbers
 
-    def told(self) -> dict[str, str]:
+    def guessed(self) -> dict[str, str]:
         """The field of each column that was guessed."""
         found = {column: field for field, column in self.moves if field != column}
         found |= {column: f"response_{i}" for i, column in enumerate(self.responses)}

@@ -27,6 +27,6 @@ def refuse_scripts(source: str, names: list[str]) -> None:
         )
 
 
-def told_names(names: list[str]) -> str:
+def listing(names: list[str]) -> str:
     """Names for a message."""
     return ", ".join(names[:_LISTED]) + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qs, quote, unquote
 
 from dikast.core.errors import DataError, UserError, require
-from dikast.core.records.data_files import DATA, refuse_scripts, told_names
+from dikast.core.records.data_files import DATA, listing, refuse_scripts
 from dikast.core.secrets import without_secrets
 from dikast.core.text import hint, one_line, parse_located
 
@@ -125,9 +125,7 @@ def _chosen(hub: Any, address: Address, listed: Sequence[str], text: str) -> lis
     if card:
         config = address.config or ("default" if "default" in card else next(iter(card)) if len(card) == 1 else "")
         if config not in card:
-            told = (
-                hint(address.config, card) if address.config else f"choose with --config-name: {told_names(list(card))}"
-            )
+            told = hint(address.config, card) if address.config else f"choose with --config-name: {listing(list(card))}"
             raise UserError(f"{text}: the data set has several configurations; {told}")
         return _by_card(card[config], address, data, text)
     if address.config:
@@ -178,7 +176,7 @@ def _split(data: Sequence[str], address: Address, text: str) -> list[str]:
     if list(splits) == [""] and not address.split:
         kinds = {each.removesuffix(".gz").rpartition(".")[2] for each in data}
         if len(kinds) > 1:
-            raise UserError(f"{text}: holds files of several kinds ({told_names(list(data))}): name one of them")
+            raise UserError(f"{text}: holds files of several kinds ({listing(list(data))}): name one of them")
         return list(data)
     return _one_split({split or "without a split": names for split, names in splits.items()}, address, text)
 
@@ -189,12 +187,12 @@ def _one_split(splits: Mapping[str, list[str]], address: Address, text: str) -> 
     if address.split:
         raise UserError(f"{text}: no split {address.split!r}: {hint(address.split, splits)}")
     if len(splits) > 1:
-        raise UserError(f"{text}: the data set has several splits; choose with --split: {told_names(list(splits))}")
+        raise UserError(f"{text}: the data set has several splits; choose with --split: {listing(list(splits))}")
     return next(iter(splits.values()), [])
 
 
 def _some(found: Sequence[str], text: str, listed: Sequence[str]) -> list[str]:
     if not found:
         refuse_scripts(text, [each for each in listed if each.endswith(".py")])
-        raise UserError(f"{text}: no data files there; the data set holds {told_names(list(listed)) or 'nothing'}")
+        raise UserError(f"{text}: no data files there; the data set holds {listing(list(listed)) or 'nothing'}")
     return list(found)

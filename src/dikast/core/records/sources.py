@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 from dikast.core.errors import UserError
 from dikast.core.media.fetch import shown_url
-from dikast.core.records.data_files import DATA, TABLES, pictures_of, refuse_scripts, told_names
+from dikast.core.records.data_files import DATA, TABLES, listing, pictures_of, refuse_scripts
 from dikast.core.secrets import looks_secret, secret_parameter, without_secrets
 from dikast.core.text import one_line
 
@@ -110,7 +110,7 @@ def _in_folder(folder: Path) -> tuple[str, ...]:
         return tuple(str(folder / name) for name in next(iter(found.values())))
     if found:
         listed = [name for held in found.values() for name in held]
-        raise UserError(f"{folder}: holds files of several kinds ({told_names(listed)}): name one of them")
+        raise UserError(f"{folder}: holds files of several kinds ({listing(listed)}): name one of them")
     if pictures_of(folder):
         return (str(folder),)
     if kinds[".json"]:
@@ -125,5 +125,5 @@ def _in_folder(folder: Path) -> tuple[str, ...]:
 def _unclear(folder: Path, names: list[str]) -> tuple[str, ...]:
     refuse_scripts(str(folder), names)
     inside = sorted(f"{each.name}/" for each in folder.iterdir() if each.is_dir() and not each.name.startswith("."))
-    held = told_names([*inside, *names]) or "nothing"
+    held = listing([*inside, *names]) or "nothing"
     raise UserError(f"{folder}: no folder of items: it holds {held}; name a file, or a folder of images with captions")

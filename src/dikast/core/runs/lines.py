@@ -95,7 +95,7 @@ def open_line(
         if raw.startswith(b'{"key":"') or not isinstance(sealed, str):  # written as Dikast would, with changed content
             raise ValueError("its checksum does not match: the line has changed since it was written")
     except (ValueError, KeyError, TypeError) as error:
-        raise DataError(f"a damaged record ({_told(error)}): {_CURE}", path=path, line=line) from None
+        raise DataError(f"a damaged record ({_error_text(error)}): {_CURE}", path=path, line=line) from None
     return _whole(record), "rewritten"
 
 
@@ -165,5 +165,5 @@ def _filled(value: dict[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any
     return value if value.keys() >= defaults.keys() else value | {k: v for k, v in defaults.items() if k not in value}
 
 
-def _told(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return f"no {error}" if isinstance(error, KeyError) else str(error)

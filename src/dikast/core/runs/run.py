@@ -137,17 +137,17 @@ class Run:
         return polars.from_arrow(self.to_arrow(items))
 
     def __repr__(self) -> str:
-        return f"<Run {self.folder}: {', '.join(f'{name} {value}' for name, value in self._told())}>"
+        return f"<Run {self.folder}: {', '.join(f'{name} {value}' for name, value in self._facts())}>"
 
     def _repr_html_(self) -> str:
         """As notebooks show it: judges, counts, failures."""
         rows = "".join(
             f'<tr><th style="text-align:left">{escape(name)}</th><td>{escape(str(value))}</td></tr>'
-            for name, value in (*self._told(), *((f"failed: {why}", n) for why, n in self._failures()))
+            for name, value in (*self._facts(), *((f"failed: {why}", n) for why, n in self._failures()))
         )
         return f"<div><b>{escape(str(self.folder))}</b><table>{rows}</table></div>"
 
-    def _told(self) -> list[tuple[str, Any]]:
+    def _facts(self) -> list[tuple[str, Any]]:
         judges = self.summary.get("judges") or [self.summary.get("judge", "")]
         failed = sum(n for run in self.runs for status, n in run.summary["status"].items() if status != Status.OK)
         told: list[tuple[str, Any]] = [("judge" if len(judges) == 1 else "judges", ", ".join(map(str, judges)))]

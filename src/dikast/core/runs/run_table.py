@@ -232,7 +232,7 @@ def _stored(record: Mapping[str, Any]) -> tuple[Any, ...]:
         high,
         asked["sample"],
         shown,
-        orjson.dumps(_told(record)),
+        orjson.dumps(_verdict_columns(record)),
     )
 
 
@@ -240,7 +240,7 @@ def _ends(responses: list[int]) -> tuple[int, int]:
     return (responses[0], -1) if len(responses) == 1 else (min(responses), max(responses))
 
 
-def _told(record: Mapping[str, Any]) -> dict[str, Any]:
+def _verdict_columns(record: Mapping[str, Any]) -> dict[str, Any]:
     """The columns of one verdict."""
     kept = ("label", "score", "expected", "status", "reason", "mass", "marker", "distribution", "feedback")
     row = {name: record.get(name) for name in kept} | {"claims": record.get("claims") or None}
@@ -263,7 +263,7 @@ def _joined_units(database: sqlite3.Connection, number: int, run: JudgeRun) -> I
         asked = record["question"]
         place = (asked["item"], asked["criterion"], *_ends(asked["responses"]))
         samples = [orjson.loads(body)["label"] for (body,) in database.execute(query, (number, *place))]
-        yield *place, _told(record) | {"samples": samples}
+        yield *place, _verdict_columns(record) | {"samples": samples}
 
 
 def _pair_units(database: sqlite3.Connection, number: int, run: JudgeRun) -> Iterator[tuple[Any, ...]]:

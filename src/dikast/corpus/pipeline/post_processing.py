@@ -140,7 +140,7 @@ def _kept(recipe: Recipe, columns: _Columns, group: Numbers, done: Finished) -> 
         members = [each if there else () for each, there in zip(members, keep, strict=True)]
         part = shares(members, sizes, len(found.names))
         done.figures["topics"] = _largest(found.names, part, sizes, members)
-        _told_above(done, "topic", part, recipe.topic_share)
+        _note_largest_share(done, "topic", part, recipe.topic_share)
     kept = _by_length(recipe, columns, group, keep, done)
     done.dropped["length tells the score"] = int(sizes[keep & ~kept].sum())
     keep &= kept
@@ -152,7 +152,7 @@ def _kept(recipe: Recipe, columns: _Columns, group: Numbers, done: Finished) -> 
         scores = np.array(columns.score).astype(np.float64)
         _mean_scores(told["largest"], columns, group, np.where(keep[group], scores, np.nan))
         done.figures["families"] = told
-        _told_above(done, "family", part, recipe.family_share)
+        _note_largest_share(done, "family", part, recipe.family_share)
     return keep
 
 
@@ -178,7 +178,7 @@ def _by_length(
     return kept
 
 
-def _told_above(done: Finished, what: str, part: NDArray[np.float64], most: float) -> None:
+def _note_largest_share(done: Finished, what: str, part: NDArray[np.float64], most: float) -> None:
     if part.max(initial=0) > most + 1e-9:
         told = f"the largest {what} has {part.max():.1%} of the rows, above {what}_share: {most:g}"
         done.notes.append(f"{told}, and leaving rows out cannot reduce it further")

@@ -29,7 +29,7 @@ def card(check: Check, *, title: str = "", plots: str = "") -> str:
     for name, found in (("the score", check.information), ("the preference (A minus B)", check.pairs)):
         if found:
             parts.append(
-                f"## What surface features tell about {name}\n\n{_told(found, check)}\n\n{_informations(found)}"
+                f"## What surface features tell about {name}\n\n{_bits_note(found, check)}\n\n{_informations(found)}"
             )
     if check.rubrics:
         parts.append("## Rubrics\n\n" + _rubrics(check))
@@ -59,7 +59,7 @@ def _sorted(check: Check) -> list[tuple[str, int]]:
     return sorted(check.scores.items(), key=lambda each: float(each[0]))
 
 
-def _told(found: list[Information], check: Check) -> str:
+def _bits_note(found: list[Information], check: Check) -> str:
     sample = f" (a sample of {check.sampled:,})" if check.sampled else ""
     return (
         f"Mutual information in bits, n = {found[0].n:,}{sample}, beside its mean and 95 % quantile over"

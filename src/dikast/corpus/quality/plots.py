@@ -15,9 +15,13 @@ def plots(check: Check, path: Path) -> Path | None:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    drawn = [each for each in (_scores, _words, _told) if each is not _told or check.information or check.pairs]
+    drawn = [
+        each
+        for each in (_scores, _words, _draw_information)
+        if each is not _draw_information or check.information or check.pairs
+    ]
     if not check.scores:
-        drawn = [each for each in drawn if each is _told]
+        drawn = [each for each in drawn if each is _draw_information]
     if not drawn:
         return None
     drawing = BytesIO()
@@ -48,7 +52,7 @@ def _words(axis: Any, check: Check) -> None:
     axis.set(xlabel="score", ylabel="mean words of a response")
 
 
-def _told(axis: Any, check: Check) -> None:
+def _draw_information(axis: Any, check: Check) -> None:
     """Bits of each feature beside the 95 % quantile of shuffled scores."""
     found = [each for each in check.information or check.pairs if each.bits == each.bits]
     names = [each.feature for each in found]

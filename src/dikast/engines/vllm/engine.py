@@ -150,7 +150,7 @@ class VllmEngine(Closing):
             try:
                 jobs.append(Job.of(request, self._processor, self._context))
             except Exception as error:  # an unexpected error of one request must not end the stream of all others
-                done.append(Completion(request.key, finish="error", error=_told(error)))
+                done.append(Completion(request.key, finish="error", error=_engine_error(error)))
         jobs.sort(key=lambda job: job.ids)
         for job in jobs:
             mine.add(job)
@@ -168,7 +168,7 @@ class VllmEngine(Closing):
                 self._flying[number] = (job, beginning)
         except Exception as error:
             self._drop(job)
-            job.deliver(Completion(job.request.key, finish="error", error=_told(error)))
+            job.deliver(Completion(job.request.key, finish="error", error=_engine_error(error)))
             return True
         return bool(orders)
 
@@ -189,13 +189,13 @@ class VllmEngine(Closing):
                     if self._hand_over(job, functools.partial(job.written, output)):
                         continue
                 else:
-                    job.told(beginning, output)
+                    job.take(beginning, output)
                     if job.waiting:
                         continue
                 completion = job.completion()
             except Exception as error:
                 self._drop(job)
-                completion = Completion(job.request.key, finish="error", error=_told(error))
+                completion = Completion(job.request.key, finish="error", error=_engine_error(error))
             job.deliver(completion)
 
     def _drop(self, job: "Job") -> None:
@@ -222,7 +222,7 @@ def _arguments(source: str, text: str) -> dict[str, Any]:
     return value
 
 
-def _told(error: Exception) -> EngineError:
+def _engine_error(error: Exception) -> EngineError:
     if isinstance(error, EngineError):
         return error
     kind = "missing_extra" if isinstance(error, DikastError) else "model"

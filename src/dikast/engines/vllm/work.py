@@ -102,7 +102,7 @@ class Job:
             return []
         return self._readings()
 
-    def told(self, beginning: tuple[int, ...], output: Any) -> None:
+    def take(self, beginning: tuple[int, ...], output: Any) -> None:
         """Take the log-probabilities of the tokens that may follow a beginning of labels."""
         self._note_cached(output)
         (one,) = output.outputs

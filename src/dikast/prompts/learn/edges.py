@@ -122,7 +122,7 @@ def settle_edges(
         settled = _settle(values, place, owners)
         edges += _divider(place) if not headings else []
         edges += settled.edges
-        refused += [_told(slot, side, text) for side, text in settled.open]
+        refused += [_edge_question(slot, side, text) for side, text in settled.open]
         literals[i] += settled.before
         literals[i + 1] = settled.after + literals[i + 1]
         cores[slot] = [value[len(settled.before) : len(value) - len(settled.after)] for value in values]
@@ -309,6 +309,6 @@ def _is_json(value: str) -> bool:
     return True
 
 
-def _told(slot: str, side: str, text: str) -> str:
+def _edge_question(slot: str, side: str, text: str) -> str:
     verb = "begins with" if side == "begin" else "ends with"
     return f"{slot} {verb} {text[:_SHOWN]!r} in every row: part of the prompt, or of the field?"

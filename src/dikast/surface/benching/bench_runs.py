@@ -38,7 +38,7 @@ from dikast.prompts.format import Format
 from dikast.prompts.learn.learn import Reading, learn_format
 from dikast.surface.benching.bench_options import BenchRunOptions
 from dikast.surface.item_sources import ITEMS, leaving_nothing
-from dikast.surface.judge_runs import Judged, Told, judges_of, run_judges
+from dikast.surface.judge_runs import Judged, JudgeRunOptions, judges_of, run_judges
 from dikast.surface.progress import ProgressLine
 
 _DECIDES = (
@@ -64,7 +64,7 @@ class BenchRun:
     folder: Path
     items: list[Item]
     about: dict[str, Any]
-    told: Told
+    told: JudgeRunOptions
     format: str | Format | None
     raters: dict[str, dict[str, Any]]
 
@@ -92,7 +92,7 @@ def prepare(
     rows = read_rows(bench, asked.data, unverified=asked.unverified_rows, native=native, pictures=pictures)
     items = stratified(rows.items, tuple(bench.groups), asked.limit, replies.seed)
     brought = _with_responses(bench, items, asked, replies, folder, dry=spend.dry_run)
-    told = (*brought.told, *_told_asked(bench, asked, draws))
+    told = (*brought.told, *_asked_notes(bench, asked, draws))
     about = _about(bench, name, asked, rows, len(brought.items), replies.seed, told)
     _refuse_other_rows(folder, about)
     pairs = None
@@ -104,7 +104,7 @@ def prepare(
         items=(str(folder / ITEMS),), judge=asked.judge, out=folder, rubric=rubric, without=asked.without,
         runner=asked.runner, workers=asked.workers,
     )  # fmt: skip
-    judged = Told(ask=ask, draws=draws, replies=replies, media=media, spend=spend, pairs=pairs)
+    judged = JudgeRunOptions(ask=ask, draws=draws, replies=replies, media=media, spend=spend, pairs=pairs)
     kept = [_measured(each) for each in brought.items]
     return BenchRun(bench, folder, kept, about, judged, _format(bench, asked, rows), rows.raters)
 
@@ -119,7 +119,7 @@ def _draws(bench: Bench, asked: BenchRunOptions, draws: DrawOptions) -> DrawOpti
     return replace(draws, samples=own.samples, temperature=own.temperature, top_p=own.top_p)
 
 
-def _told_asked(bench: Bench, asked: BenchRunOptions, draws: DrawOptions) -> Iterator[str]:
+def _asked_notes(bench: Bench, asked: BenchRunOptions, draws: DrawOptions) -> Iterator[str]:
     """How the questions differ from the authors' protocol, and what was left out of them."""
     own = bench.protocol
     if draws.samples != own.samples:

@@ -17,14 +17,14 @@ def align(options: AlignOptions, *, shown: ShowOptions) -> None:
     require("matplotlib", "train")
     from dikast.alignment.align import align as run
     from dikast.alignment.align_inputs import checked
-    from dikast.alignment.dry_run import dry_run, told
+    from dikast.alignment.dry_run import dry_run, plan_lines
 
     if options.dry_run:
         plan = dry_run(checked(options))
         if shown.json:
             echo_json(plan)
         else:
-            for line in told(plan):
+            for line in plan_lines(plan):
                 echo(line)
         return
 

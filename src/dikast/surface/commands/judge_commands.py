@@ -83,16 +83,16 @@ def _run(
     """Judge and print the summary; exit 3 if more verdicts are missing than allowed."""
     from dikast.surface.item_sources import leaving_nothing, source_of
     from dikast.surface.judge_runs import (
-        Told,
+        JudgeRunOptions,
         columns_of,
+        judge_limits,
         judges_of,
         run_judges,
         stop_if_given_up,
-        told_limits,
     )
     from dikast.surface.progress import ProgressLine
 
-    told = Told(**vars(asked), pairs=pairs, ranks=ranks)
+    told = JudgeRunOptions(**vars(asked), pairs=pairs, ranks=ranks)
     ask, spend = told.ask, told.spend
     if ask.out is None and not spend.dry_run:
         wrong.tell("name a folder for the verdicts: --out FOLDER (or use --dry-run)")
@@ -109,7 +109,7 @@ def _run(
     allowed, columns = wrong.of(lambda: allowed_failures(end.max_failures)), wrong.of(lambda: columns_of(ask.map))
     judges = judges_of(told, ask.judge, ask.rubric, ask.format, wrong, _silent if shown.quiet else _say_format)
     assert allowed is not None
-    for limit in () if shown.quiet else (each for judge in judges for each in told_limits(judge)):
+    for limit in () if shown.quiet else (each for judge in judges for each in judge_limits(judge)):
         echo(limit, err=True)
     out = None if spend.dry_run else ask.out
     with (
@@ -152,9 +152,9 @@ def _tell_headlines(out: Path, verdicts: int, report: Path | None, shown: ShowOp
 
 def _say_format(spec: str, kind: str) -> None:
     """Report that a released judge is asked in its own format."""
-    from dikast.judging.defaults import told_default
+    from dikast.judging.defaults import default_format_note
 
-    if told := told_default(spec, kind):
+    if told := default_format_note(spec, kind):
         echo(told, err=True)
 
 

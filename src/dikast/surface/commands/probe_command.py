@@ -28,12 +28,12 @@ def probe(
     from dikast.probes.run import load_items, prepare
     from dikast.probes.run import probe as run_probe
     from dikast.surface.commands.audit_command import show_table
-    from dikast.surface.judge_runs import probed_judge, told_limits
+    from dikast.surface.judge_runs import judge_limits, probed_judge
     from dikast.surface.progress import ProgressLine
 
     judge, out = probed_judge(told.judge, told, replies, spend, rubrics.rubric), told.out
     items, calls, chosen = asked.items, asked.calls, asked.only
-    for limit in () if shown.quiet else told_limits(judge):
+    for limit in () if shown.quiet else judge_limits(judge):
         echo(limit, err=True)
     if not items:
         from dikast.worlds.prove import write_suite

@@ -14,12 +14,12 @@ def prove(
     Example: dikast prove --judge hf:ORG/MODEL --out proofs/mine
     """
     from dikast.surface.commands.audit_command import show_table
-    from dikast.surface.judge_runs import probed_judge, told_limits
+    from dikast.surface.judge_runs import judge_limits, probed_judge
     from dikast.surface.progress import ProgressLine
     from dikast.surface.prove_page import proof_items, prove_judge
 
     judge, out = probed_judge(told.judge, told, replies, spend), told.out
-    for limit in () if shown.quiet else told_limits(judge):
+    for limit in () if shown.quiet else judge_limits(judge):
         echo(limit, err=True)
     if spend.dry_run:
         from dikast.core.records import read_items

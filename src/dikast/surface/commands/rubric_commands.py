@@ -25,7 +25,7 @@ def list_(json: Json = False) -> None:
 
     found = [load_rubric(name) for name in builtin_rubrics()]
     if json:
-        _json([_told(each) for each in found])
+        _json([_as_json(each) for each in found])
         return
     for each in found:
         for one in _rubrics(each):
@@ -47,7 +47,7 @@ def show(
 
     found = load_rubric(rubric)
     if json:
-        _json(_told(found))
+        _json(_as_json(found))
         return
     for one in _rubrics(found):
         echo(one.name, bold=True)
@@ -117,7 +117,7 @@ def _rubrics(found: "Rubric | Sheet") -> "tuple[Rubric, ...]":
     return found.rubrics if isinstance(found, Sheet) else (found,)
 
 
-def _told(found: "Rubric | Sheet") -> object:
+def _as_json(found: "Rubric | Sheet") -> object:
     return found.to_dict() if not hasattr(found, "rubrics") else {
         "name": found.name, "criteria": [each.to_dict() for each in found.rubrics]
     }  # fmt: skip

@@ -124,13 +124,13 @@ def plan(
 
     require("torch", "hf")
     require("transformers", "hf")
-    from dikast.training.planning.plan_told import PlanAsked, planned, told
+    from dikast.training.planning.plan_lines import PlanAsked, plan_lines, planned
 
     found = planned(config, PlanAsked(shape, card, cards, rows, length, learnt, tiles, rate, dpo))
     if shown.json:
         echo_json(found)
     else:
-        for line in told(found):
+        for line in plan_lines(found):
             echo(line)
     if not found["fits"]:
         raise typer.Exit(1)

@@ -55,11 +55,11 @@ def _records(table: RunTable) -> Iterator[dict[str, Any]]:
             while name in told or name in metrics or name == "judged":
                 name += "_score"
             metrics[name] = score.value
-        judged = {name: _told(sample, name) for name in sample.scores}
+        judged = {name: _score_fields(sample, name) for name in sample.scores}
         yield {**told, "metrics": list(metrics), **metrics, "judged": judged}
 
 
-def _told(sample: Sample, name: str) -> dict[str, Any]:
+def _score_fields(sample: Sample, name: str) -> dict[str, Any]:
     score = sample.scores[name]
     told = {"judge": score.judge, "status": score.status, "label": score.answer, "feedback": score.feedback}
     return told | ({"reason": score.reason} if score.reason else {})

@@ -75,7 +75,9 @@ def rulers(rows: Sequence[Ruler]) -> Markup:
         if not math.isnan(row.low):
             parts.append(_line(x(row.low), y, x(row.high), y, "interval"))
         if not math.isnan(row.value):
-            parts.append(_dot(x(row.value), y, "judge", f"{row.name} {told(row.value, row.low, row.high)}"))
+            parts.append(
+                _dot(x(row.value), y, "judge", f"{row.name} {value_with_interval(row.value, row.low, row.high)}")
+            )
         parts.append(_text(right + 12, y + 4, "undefined" if math.isnan(row.value) else f"{row.value:z.3f}", "start"))
         y += 30
     for tick in (0.0, 0.25, 0.5, 0.75, 1.0):
@@ -84,7 +86,7 @@ def rulers(rows: Sequence[Ruler]) -> Markup:
 
 
 def forest(
-    rows: Sequence[Row], overall: float, low: float, high: float, *, beside: Sequence[Row] = (), told_as: str = "Slices"
+    rows: Sequence[Row], overall: float, low: float, high: float, *, beside: Sequence[Row] = (), title: str = "Slices"
 ) -> Markup:
     """A value with its interval for each slice, and a line at the value over all; `beside`: gold's, one for each."""
     known = [each for row in [*rows, *beside] for each in (row.low, row.high, row.value) if not math.isnan(each)]
@@ -103,17 +105,19 @@ def forest(
         if not math.isnan(row.low):
             parts.append(_line(x(row.low), y, x(row.high), y, "interval"))
         if not math.isnan(row.value):
-            parts.append(_dot(x(row.value), y, "judge", f"{row.name}: {told(row.value, row.low, row.high)}"))
+            parts.append(
+                _dot(x(row.value), y, "judge", f"{row.name}: {value_with_interval(row.value, row.low, row.high)}")
+            )
         for gold in beside[i : i + 1]:
             if not math.isnan(gold.low):
                 parts.append(_line(x(gold.low), y + 8, x(gold.high), y + 8, "interval goldline"))
             if not math.isnan(gold.value):
-                title = f"{row.name}, gold: {told(gold.value, gold.low, gold.high)}"
+                title = f"{row.name}, gold: {value_with_interval(gold.value, gold.low, gold.high)}"
                 parts.append(_rect(x(gold.value) - 4, y + 4, 8, 8, "gold", title))
         short = "undefined" if math.isnan(row.value) else f"{row.value:z.3f}"
         parts.append(_text(right + 10, y + 4, f"{short}  n {row.n:,}", "start", "small"))
     parts += [_text(x(each), bottom + 16, f"{each:z.2f}", "middle", "small") for each in (start + pad, end - pad)]
-    return _svg(bottom + 24, parts, told_as)
+    return _svg(bottom + 24, parts, title)
 
 
 def curve(points: Sequence[tuple[float, float, float, float]], across: str, up: str, *, diagonal: bool) -> Markup:
@@ -140,7 +144,7 @@ def curve(points: Sequence[tuple[float, float, float, float]], across: str, up: 
         if not math.isnan(low):
             parts.append(_line(x(px), y(low), x(px), y(high), "interval"))
         if not math.isnan(py):
-            parts.append(_dot(x(px), y(py), "judge", f"{across} {px:z.2f}: {up} {told(py, low, high)}"))
+            parts.append(_dot(x(px), y(py), "judge", f"{across} {px:z.2f}: {up} {value_with_interval(py, low, high)}"))
     parts.append(_text(left + side / 2, bottom + 36, across, "middle"))
     parts.append(_text(left, top - 2, up, "start", "small"))
     return _svg(bottom + 44, parts, f"{up} by {across}", width=left + side + 40)
@@ -170,11 +174,11 @@ def bar(value: float, low: float, high: float, ends: tuple[float, float], middle
     parts = [_line(6, 10, 154, 10, "axis")]
     parts += [] if math.isnan(middle) else [_line(x(middle), 1, x(middle), 19, "overall")]
     parts += [] if math.isnan(low) else [_line(x(low), 10, x(high), 10, "interval")]
-    parts += [] if math.isnan(value) else [_dot(x(value), 10, "judge", told(value, low, high))]
-    return _svg(20, parts, f"interval {told(value, low, high)}", width=160)
+    parts += [] if math.isnan(value) else [_dot(x(value), 10, "judge", value_with_interval(value, low, high))]
+    return _svg(20, parts, f"interval {value_with_interval(value, low, high)}", width=160)
 
 
-def told(value: float, low: float, high: float) -> str:
+def value_with_interval(value: float, low: float, high: float) -> str:
     """A value with its interval, or without where it has none."""
     if math.isnan(value):
         return "undefined"

@@ -60,7 +60,9 @@ def render(pages: Sequence[RunPage], title: str, how: Resampling, *, redacted: b
         board_of_judges=board_of_judges,
         ruler_rows=lambda rows: [[row.name, *map(_number, row[1:])] for row in rows],
         label_rows=lambda page: [[name, f"{said:,}", f"{true:,}"] for name, (said, true) in page.labels.items()],
-        forest_rows=lambda rows: [[row.name, figures.told(row.value, row.low, row.high), f"{row.n:,}"] for row in rows],
+        forest_rows=lambda rows: [
+            [row.name, figures.value_with_interval(row.value, row.low, row.high), f"{row.n:,}"] for row in rows
+        ],
         shift_rows=lambda page: [[name, f"{n:,}"] for name, n in page.shifts.items() if n],
         length_rows=lambda page: [
             [each.name, f"{each.judge:.3f}", f"{each.gold:.3f}" if each.gold is not None else "", f"{each.judge.n:,}"]
@@ -157,7 +159,7 @@ def _lengths(page: RunPage) -> Markup:
     known = [each.value for each in judge]
     beside = gold if len(gold) == len(judge) else []
     return figures.forest(
-        judge, math.nan, min(known), max(known), beside=beside, told_as="Means by the length of responses"
+        judge, math.nan, min(known), max(known), beside=beside, title="Means by the length of responses"
     )
 
 

@@ -120,14 +120,16 @@ def changes(root: Path, one: Listed, other: Listed) -> list[Change]:
     """The differences between the locks of two runs: judge, prompt, rubrics, items, samples, versions."""
     first, second = (read_lock(root / each.path) or {} for each in (one, other))
     found = [Change("judge as asked for", _pieces(one.judge, other.judge))]
-    found.append(Change("model and settings", _pieces(_told(first.get("identity")), _told(second.get("identity")))))
+    found.append(
+        Change("model and settings", _pieces(_as_text(first.get("identity")), _as_text(second.get("identity"))))
+    )
     found.append(Change("prompt", _pieces(_prompt(first), _prompt(second))))
     rubrics, others = (_rubrics(root / each.path) for each in (one, other))
     for name in dict.fromkeys((*rubrics, *others)):
         found.append(Change(f"rubric {name}", _pieces(rubrics.get(name, ""), others.get(name, ""))))
     for name, told in (("items", "items"), ("samples of a question", "samples"), ("columns", "columns"),
                        ("way of asking", "way"), ("versions", "versions")):  # fmt: skip
-        found.append(Change(name, _pieces(_told(first.get(told)), _told(second.get(told)))))
+        found.append(Change(name, _pieces(_as_text(first.get(told)), _as_text(second.get(told)))))
     return [each for each in found if each.pieces]
 
 
@@ -135,7 +137,7 @@ def _pieces(one: str, other: str) -> tuple[tuple[str, str], ...]:
     return tuple(changed_lines(one, other))
 
 
-def _told(value: Any) -> str:
+def _as_text(value: Any) -> str:
     if value is None or isinstance(value, str):
         return value or ""
     return "\n".join(_leaves(value, ""))
@@ -155,7 +157,7 @@ def _prompt(lock: Mapping[str, Any]) -> str:
     if not isinstance(told, Mapping):
         return ""
     texts = "\n".join(str(told.get(name) or "") for name in ("system", "user"))
-    return texts + "\n" + _told({key: each for key, each in told.items() if key not in ("system", "user", "hash")})
+    return texts + "\n" + _as_text({key: each for key, each in told.items() if key not in ("system", "user", "hash")})
 
 
 def _rubrics(folder: Path) -> dict[str, str]:

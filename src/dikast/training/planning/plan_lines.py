@@ -68,7 +68,7 @@ def _records(config: Config) -> int:
     return found
 
 
-def told(found: dict[str, Any]) -> list[str]:
+def plan_lines(found: dict[str, Any]) -> list[str]:
     """The plan in lines."""
     memory = found["memory_gb_a_card"]
     moments = ("weights", "gradients", "optimizer", "gathered", "activations", "logits")
