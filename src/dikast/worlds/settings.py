@@ -63,8 +63,8 @@ class Settings:
 
     @property
     def generator(self) -> str:
-        """The version as records name it."""
-        return f"worlds/{self.version}"
+        """The version as records name it; 4.1 draws other items than 4 did until 2026-11-24."""
+        return "worlds/4.1" if self.version == 4 else f"worlds/{self.version}"
 
     def the_domain(self) -> Domain:
         """The domain by name."""

@@ -159,6 +159,18 @@ def test_calibration_without_enough_rows_is_still_told(tmp_path: Path) -> None:
     assert any("recalibration takes 50" in note for note in calibration["notes"])
 
 
+def test_the_better_of_two_bad_judges_is_not_green(tmp_path: Path) -> None:
+    items = runs.write_jsonl(tmp_path / "pairs.jsonl", runs.pairs(60))
+    for judge in ("random", "first-slot"):
+        done = runs.dikast_here(
+            "compare", items, "--judge", f"mock:{judge}", "--rubric", "helpfulness", "--out", tmp_path / judge
+        )
+        assert done.returncode == 0, done.stderr
+    html = report(tmp_path / "random", tmp_path, tmp_path / "first-slot")["html"]
+    told = html[html.index("random agrees better with gold than first-slot: ") :]
+    assert "By itself, random: Do not use: " in told
+
+
 def test_two_judges_have_their_names_and_every_agreement_its_interval(tmp_path: Path) -> None:
     names = {"mock:oracle,r=.9": "first", "mock:oracle,r=.2": "second", "mock:first-slot": "third"}
     for kind, verb, judges in (("rows", "grade", list(names)[:2]), ("pairs", "compare", list(names)[::2])):
@@ -199,12 +211,12 @@ def degenerate() -> dict[str, tuple[str, str, list[dict[str, Any]]]]:
     return {
         "all failed": ("grade", "mock:oracle,failing=1", runs.rows(6)),
         "one": ("grade", "mock:oracle", runs.rows(1)),
-        "constant": ("grade", "mock:constant,label=3", runs.rows(12)),
+        "constant": ("grade", "mock:first-slot,label=3", runs.rows(12)),
         "one gold": ("grade", "mock:random", runs.rows(12, gold=3)),
         "no gold": ("grade", "mock:random", without),
         "all pairs failed": ("compare", "mock:oracle,failing=1", runs.pairs(6)),
         "one pair": ("compare", "mock:oracle", runs.pairs(1)),
-        "always tie": ("compare", "mock:constant,label=tie", runs.pairs(12)),
+        "always tie": ("compare", "mock:first-slot,label=tie", runs.pairs(12)),
     }
 
 

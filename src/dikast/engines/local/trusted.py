@@ -48,11 +48,12 @@ def model_config(folder: str | Path) -> Any:
 def configured(folder: str | Path) -> Iterator[None]:
     """What fails inside is the fault of the `config.json` in `folder`: UserError, which names it.
 
-    Classes of models check few of their settings, and raise whatever comes of a size that is none.
+    Classes of models check few of their settings, and raise whatever comes of a size that is none. Packages that do not
+    import are no fault of the file.
     """
     try:
         yield
-    except UserError:
+    except (UserError, ImportError):
         raise
     except Exception as error:
         why = " ".join(f"{type(error).__name__}: {error}".split())[:300]

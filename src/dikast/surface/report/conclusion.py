@@ -132,20 +132,29 @@ def of_judges(pages: Sequence[RunPage]) -> Conclusion | None:
                 f"Cannot tell which of {best.name} and {other.name} agrees better with gold: {what} differs by {lead}"
             )
             return Conclusion("amber", told, "the interval of the difference on the same rows includes 0")
-        better = (pages[1] if less.value > 0 else pages[0]).name
-        worse = (pages[0] if less.value > 0 else pages[1]).name
-        told = f"{better} agrees better with gold than {worse}: {what} higher by {lead}"
-        return Conclusion("green", told, "the interval of the difference on the same rows excludes 0")
+        worse, better = pages if less.value > 0 else reversed(pages)
+        told = f"{better.name} agrees better with gold than {worse.name}: {what} higher by {lead}"
+        return _of_best(better, told, "the interval of the difference on the same rows excludes 0")
     if math.isnan(best.main.low):
         return None
     figure = f"{best.name} has the highest {what}"
     if best.rank.text == "1":
-        return Conclusion(
-            "green", f"{figure} with gold, {_figure(best.main)}", "its interval lies above those of all others"
-        )
+        page = next(each for each in pages if each.name == best.name)
+        told = f"{figure} with gold, {_figure(best.main)}"
+        return _of_best(page, told, "its interval lies above those of all others")
     open_to = [row.name for row in board.rows[1:] if not row.main.high < best.main.low]
     told = f"Cannot tell which of {_all([best.name, *open_to])} agrees best with gold: {figure}, {_figure(best.main)}"
     return Conclusion("amber", told, "their intervals overlap; differences on the same rows stand under side by side")
+
+
+def _of_best(page: RunPage, told: str, why: str) -> Conclusion:
+    """Green only if the best judge could be used by itself: the better of two bad judges is no good judge."""
+    alone = of_judge(page)
+    if alone.light == "red":
+        return Conclusion("amber", f"{told}. By itself, {page.name}: {alone.text}", alone.why)
+    if lost := _lost(page):
+        return Conclusion("amber", told, lost)
+    return Conclusion("amber" if alone.few else "green", told, alone.why if alone.few else why)
 
 
 def of_systems(page: RunPage) -> Conclusion | None:
