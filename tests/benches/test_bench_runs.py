@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 from typer.testing import CliRunner
@@ -105,6 +106,10 @@ def test_pairs_may_be_graded_alone_where_equal_scores_are_ties(tmp_path: Path) -
     assert ours["ours: accuracy"]["value"] == pytest.approx(3 / 9)
     assert (ours["ours: accuracy, without gold ties"]["value"], ours["ours: accuracy, ties half"]["value"]) == (0, 0.5)
     assert "each graded alone" in ours["ours: accuracy"]["rule"]
+    several = {"column": ["l", "m"], "values": {"1": "a", "2": "b", "t": "tie"}, "rule": "majority"}
+    rated = own(tmp_path, [{**row, "m": row["l"]} for row in rows], **{**keys, "gold": several})
+    found = judge_own(rated, "mock:constant", tmp_path / "rated", "--from-absolute")
+    assert figure(found)["value"] == pytest.approx(3 / 9)
 
 
 def test_ties_of_rewardbench_2_have_a_score_of_their_own(tmp_path: Path) -> None:
@@ -229,6 +234,30 @@ def test_several_raters_are_the_ceiling_of_a_live_judge(tmp_path: Path) -> None:
     assert figure(found)["value"] == pytest.approx(0.5)  # the majority, which the first slot is half of the time
 
 
+@pytest.mark.parametrize("rule", ["majority", "mean", "first"])
+def test_rows_of_a_single_rater_keep_their_gold_and_the_first_is_the_first_who_spoke(rule: str, tmp_path: Path) -> None:
+    votes: list[tuple[int | None, ...]] = [(None, 2, 2), (1, 2, None), *[(4, 4, 2)] * 6, *[(3, None, None)] * 4]
+    golds: dict[str, list[float | None]] = {
+        "majority": [2, None, *[4] * 6, *[3] * 4], "mean": [2, 1.5, *[10 / 3] * 6, *[3] * 4],
+        "first": [2, 1, *[4] * 6, *[3] * 4],
+    }  # fmt: skip
+    rows = [{"id": f"p{i}", "q": f"{i}?", "a": "x", **dict(zip("uvw", said, strict=True))}
+            for i, said in enumerate(votes)]  # fmt: skip
+    keys = {
+        "kind": "scores", "fields": {"id": "id", "instruction": "q", "response": "a"},
+        "gold": {"column": ["u", "v", "w"], "scale": "1-5", "rule": rule}, "official": {"metric": ["mae", "exact"]},
+    }  # fmt: skip
+    found = judge_own(own(tmp_path, rows, **keys), "mock:constant", tmp_path / "out")
+    kept = [each for each in golds[rule] if each is not None]
+    verdict = json.loads((tmp_path / "out/mine/verdicts.jsonl").read_text().splitlines()[0])["score"]
+    assert figure(found)["n"] == len(kept)
+    assert figure(found)["value"] == pytest.approx(sum(abs(verdict - each) for each in kept) / len(kept))
+    raters = tmp_path / "out/mine/raters.jsonl"
+    before = raters.read_text().splitlines(keepends=True)
+    raters.write_text("".join(line for line in before if line.count(":") > 2))  # as earlier versions wrote it
+    assert figure(cards(tmp_path / "out")["mine"])["n"] == len(kept)
+
+
 def test_mm_judgebias_counts_falls_where_evidence_is_gone_and_stays_where_nothing_is(tmp_path: Path) -> None:
     scores = {  # unbiased, biased, of a scale from 1 to 5
         ("text_dominance", 1): (4, 2), ("text_dominance", 2): (3, 5), ("text_dominance", 3): (1, 1),
@@ -275,6 +304,39 @@ def test_each_row_has_the_rubrics_of_its_skills_and_each_skill_a_figure(tmp_path
     (tmp_path / "rows.jsonl").write_text(json.dumps({**rows[0], "skill": ["Breef"]}))
     wrong = run("run", bench, "--judge", "mock:constant", "--data", tmp_path, "--out", tmp_path / "b")
     assert "field 'skill': skills.json has no rubric 'Breef': did you mean 'Brief'?" in str(wrong.exception)
+
+
+def test_criteria_of_one_response_are_no_independent_rows(tmp_path: Path) -> None:
+    skills = [{"Skill": name, "Criteria": f"{name}?", "Scoring": dict.fromkeys("12345", name)} for name in "xyz"]
+    (tmp_path / "skills.json").write_text(json.dumps(skills))
+    rows = [{"idx": i, "instruction": f"{i}?", "answer": "a", "skill": ["x", "y", "z"], "difficulty": "d"}
+            for i in range(8)]  # fmt: skip
+    listed = yaml.safe_load(_listed("flask"))
+    keys = {key: listed[key] for key in ("kind", "fields", "groups", "official", "responses")}
+    bench = own(tmp_path, rows, **keys, rubrics={**listed["rubrics"], "file": "skills.json", "sha256": ""})
+    answers = tmp_path / "answers.jsonl"
+    answers.write_text("".join(json.dumps({"id": i, "response": f"{i}"}) + "\n" for i in range(8)))
+    replies = tmp_path / "replies.jsonl"
+    scores: dict[str, list[list[int]]] = {}
+    for name, more in (("whole", ()), ("less", ("--without", "reference"))):
+        scores[name] = [[1 + (i * (1 + (name == "less")) + k) % 5 for k in range(3)] for i in range(8)]
+        said = [{"item": str(i), "criterion": each, "reply": f"Verdict: {score}"}
+                for i, row in enumerate(scores[name]) for each, score in zip("xyz", row, strict=True)]  # fmt: skip
+        replies.write_text("".join(json.dumps(each) + "\n" for each in said))
+        words = ("--format", "score-only", "--responses", answers, *more)
+        judge_own(bench, f"replay:{replies}", tmp_path / name, *words)
+    told = json.loads(run("report", tmp_path / "whole", tmp_path / "less", "--draws", 20, "--json").stdout)[0]
+    ours, whole, less = told["ours"], np.array(scores["whole"], float), np.array(scores["less"], float)
+    for name, values, n in (
+        ("ours: mean score", whole, 24), ("with less without reference: mean score", whole - less, 24),
+    ):  # fmt: skip
+        means = values.mean(1)  # one of each response
+        half = 2.3646 * means.std(ddof=1) / 8**0.5  # Student's quantile, 7 degrees of freedom
+        assert ours[name]["n"] == n
+        assert ours[name]["value"] == pytest.approx(means.mean())
+        assert ours[name]["high"] - ours[name]["value"] == pytest.approx(half, rel=1e-4), name
+    official = figure(told)
+    assert official["high"] - official["value"] == pytest.approx(2.3646 * whole.mean(1).std(ddof=1) / 8**0.5, rel=1e-4)
 
 
 def test_brought_gold_of_a_reference_judge_ranks_the_models(tmp_path: Path) -> None:

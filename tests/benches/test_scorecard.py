@@ -349,4 +349,8 @@ def test_a_bench_without_gold_says_so_and_a_judge_whose_labels_are_gold_is_told(
     assert not measured(load_bench("vicuna"), plan, "hf:other/judge").warnings
     bare = measured(load_bench("flask"), AuditPlan(path, score="gpt4_score.0", draws=20), "recorded")
     assert any("has no gold" in told for told in bare.told)
+    pairs = tmp_path / "pairs.csv"
+    pairs.write_text("id,choice,gold\n1,a,a\n2,b,a\n3,a,b\n")
+    graded = card(pairs, "hhh", tmp_path, score="choice", gold="gold", **{"pair-labels": "a,b,tie"})
+    assert graded.to_dict()["ours"]["ours: accuracy"]["rule"].startswith("each graded alone")  # and not "one order"
     assert not math.isnan(bare.official[0].value.value)

@@ -36,7 +36,7 @@ _MOST_ERRORS = 20
 class BenchRows:
     """The items of a bench; `left_out` counts the rows that gave no item, by reason.
 
-    `raters` is what each of several raters said, by item and rater; empty where gold is of one.
+    `raters` is what each rater said, by item and rater, of all rows; empty where no row has several.
     """
 
     items: list[Item]
@@ -76,8 +76,7 @@ def read_rows(
                 cure = "put the pictures under --data FOLDER, or leave such rows out with --skip-missing"
                 raise DataError(f"the picture {gone!r} is not there: {cure}")
             absent.update(name for name in bench.optional if not found.get(name))
-            if len(said := raters_of_row(bench, record.value)) > 1:
-                raters[item.id] = said
+            raters[item.id] = raters_of_row(bench, record.value)
         except DataError as error:
             errors.append(_placed(error, file.path, record.line))
             if len(errors) == _MOST_ERRORS:
@@ -100,7 +99,8 @@ def read_rows(
             *notes,
             f"{blind:,} of {counted(len(items), 'row')} hold no instruction: the judge is not told the task",
         )
-    return BenchRows(items, files, +left, notes, raters)
+    several = any(len(said) > 1 for said in raters.values())
+    return BenchRows(items, files, +left, notes, raters if several else {})
 
 
 def _hash_notes(bench: Bench, files: Sequence[BenchFile]) -> tuple[str, ...]:

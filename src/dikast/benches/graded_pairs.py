@@ -29,7 +29,8 @@ def of_choices(plan: AuditPlan) -> Iterator[AuditPlan]:
         file = Path(scratch, "pairs.jsonl")
         write_records(file, _rows(plan.file))
         labels = PairLabels("a", "b", "tie")
-        yield replace(plan, file=file, score="choice", gold=("gold",), pairwise=True, joint=True, pair_labels=labels)
+        gold = replace(plan, gold=("gold",), gold_file=None, gold_rule="")
+        yield replace(gold, file=file, score="choice", pairwise=True, joint=True, pair_labels=labels)
 
 
 def _rows(folder: Path) -> Iterator[dict[str, Any]]:

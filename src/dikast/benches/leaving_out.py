@@ -9,7 +9,6 @@ from dikast.audit.audit import audit_file, rows_of
 from dikast.audit.estimate import Estimate
 from dikast.audit.plan import AuditPlan
 from dikast.audit.statistics.intervals import mean_estimate, share
-from dikast.benches.graded_pairs import ALONE
 from dikast.benches.scorecard import Scorecard
 
 _OF_PAIRS = {"accuracy (all)": "accuracy"}
@@ -33,7 +32,7 @@ def _against(card: Scorecard, other: Scorecard) -> Iterator[tuple[str, Estimate,
     left = [each for each in other.without if each not in card.without]
     if not same or not left or card.plan is None or other.plan is None:
         return
-    if card.bench.kind not in ("pairs", "scores") or ALONE in (*card.told, *other.told):
+    if card.bench.kind not in ("pairs", "scores") or card.alone or other.alone:
         return
     name = f"with less without {' and '.join(left)}"
     rule = f"rows with a verdict in both runs ({other.plan.file}), paired"
@@ -53,9 +52,10 @@ def _differences(card: Scorecard, plan: AuditPlan, other: AuditPlan, rule: str) 
         score, again = data.numbers["score"], data.numbers["mean 0"]
         both = ~np.isnan(score) & ~np.isnan(again)
         less, lost = (score - again)[both], int((~both).sum())
-        yield "mean score", mean_estimate(less, plan.level, dropped=lost), rule
+        cluster = data.words["cluster"].codes[both] if "cluster" in data.words else None
+        yield "mean score", mean_estimate(less, plan.level, cluster, dropped=lost), rule
         yield (
             "same score",
-            share(less == 0, plan.level, dropped=lost),
+            share(less == 0, plan.level, cluster, dropped=lost),
             "share of these rows whose score does not change",
         )

@@ -12,7 +12,7 @@ from dikast.audit.estimate import Estimate, undefined
 from dikast.audit.plan import AuditPlan
 from dikast.audit.rendering import Audit
 from dikast.audit.results import Agreement
-from dikast.audit.statistics.intervals import kept_within, mean_estimate, share
+from dikast.audit.statistics.intervals import ALIKE, error_of, kept_within, mean_estimate, share, t_of
 from dikast.audit.tables.choices import FIRST, NONE, SECOND, TIE
 from dikast.audit.tables.load import Data
 from dikast.audit.tables.paired import Paired, paired
@@ -112,34 +112,82 @@ def _words(data: Data, places: Sequence[int]) -> list[str]:
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class _Units:
+    """The points of each unit (n,), which units count, the group and the cluster of each, and how means are told.
+
+    A unit is a row, an item or a group of pairs; rows of one item (its criteria or responses) are a cluster.
+    """
+
+    worth: Floats
+    counts: Masks
+    group: Sequence[str] | None
+    cluster: Codes | None
+    level: float
+    bounds: Bounds
+
+    def mean(self, chosen: Masks | None = None) -> Estimate:
+        """The mean of the chosen units (n,), of all by default; those that do not count are dropped."""
+        mine = np.ones(len(self.worth), bool) if chosen is None else chosen
+        known, dropped = mine & self.counts, int((mine & ~self.counts).sum())
+        cluster = None if self.cluster is None else self.cluster[known]
+        if not known.any():
+            return undefined(0, "undefined: no rows", level=self.level, dropped=dropped)
+        if self.bounds == SHARE:
+            return share(self.worth[known], self.level, cluster, dropped=dropped)
+        return mean_estimate(self.worth[known], self.level, cluster, dropped=dropped, within=self.bounds)
+
+    def by_group(self, group: Sequence[str]) -> dict[str, Estimate]:
+        """The mean of the units of each group; `group` (n,) names it."""
+        names, place = np.unique(np.array(group, dtype=str), return_inverse=True)
+        return {str(name): self.mean(place == code) for code, name in enumerate(names)}
+
+    def over_groups(self, groups: Mapping[str, Estimate]) -> Estimate:
+        """The mean of the means of all groups, weighted equally; of clustered rows, with the error of whole clusters.
+
+        Groups that share items (the criteria of a sheet) are not independent.
+        """
+        found = _mean_of(list(groups.values()), self.level, self.bounds)
+        if self.cluster is None or self.group is None or math.isnan(found.value):
+            return found
+        mine = [groups[name] for name in self.group]
+        parts = (self.worth - [each.value for each in mine]) / [each.n * len(groups) for each in mine]
+        error = error_of(parts[self.counts], self.cluster[self.counts])
+        known = error.groups > 1 and error.error > ALIKE
+        half = t_of(self.level, error.groups - 1) * error.error if known else math.nan
+        method = f"of {len(groups)} means, by cluster"
+        return kept_within(replace(found, low=found.value - half, high=found.value + half, method=method), self.bounds)
+
+
 def _own(
     bench: Bench, metric: Metric, data: Data, sliced: Sequence[tuple[tuple[str, ...], list[str]]], level: float
 ) -> OfficialFigure:
     group = bench.official.group
     main = next((rows for names, rows in sliced if group in names), sliced[0][1] if sliced and not group else None)
-    worth, counts, units = _worth(bench, metric, data, main)
-    bounds, apart = _bounds(metric, data), {}
+    cluster = data.words["cluster"].codes if "cluster" in data.words and metric not in _OF_OTHER_UNITS else None
+    units = _Units(*_worth(bench, metric, data, main), cluster, level, _bounds(metric, data))
+    apart = {}
     if metric == "best of" and (name := bench.official.ties_apart):
         apart[name] = ties_score([each for each in graded_items(data, main) if each.group == name], level)
-    found = _figure(bench, metric, worth, counts, units, level, bounds, apart)
+    found = _figure(bench, metric, units, apart)
     for names, rows in sliced:
         if rows is not main and metric not in _OF_OTHER_UNITS:
-            more = _by_group(worth, counts, rows, level, bounds)
+            more = units.by_group(rows)
             found.groups.update({f"{' x '.join(names)} {name}": each for name, each in more.items()})
     if metric not in _ANSWERED:
         return found
-    answered, filled = _answered(bench, metric, data, level, bounds)
+    answered, filled = _answered(bench, metric, data, units)
     return replace(found, answered=answered, bounds=filled)
 
 
-def _answered(bench: Bench, metric: Metric, data: Data, level: float, bounds: Bounds) -> tuple[Estimate, Bounds | None]:
+def _answered(bench: Bench, metric: Metric, data: Data, units: _Units) -> tuple[Estimate, Bounds | None]:
     """The mean over the answered rows, and that over all rows with the least or the greatest value for the others."""
     worth, counts, _ = _worth(replace(bench, official=replace(bench.official, failures="skipped")), metric, data, None)
-    missing = 1.0 - counts
+    missing, bounds = 1.0 - counts, units.bounds
     if metric == "win rate":  # two games of a pair count apart
         games = _games(replace(paired(data), gold=np.full(len(data), SECOND, np.int64)))
         missing = np.mean([~known for _, known in games], 0)
-    value = _mean(worth[counts], level, int((missing > 0).sum()), bounds)
+    value = replace(replace(units, worth=worth, counts=counts).mean(), dropped=int((missing > 0).sum()))
     if not missing.any() or not all(map(math.isfinite, bounds)) or not len(worth):
         return value, None
     earned = float((np.nan_to_num(worth) * (1 - missing)).sum())
@@ -259,23 +307,14 @@ def _of_responses(
     return worth, ~np.isnan(worth), [each.group for each in items] if group is not None else None
 
 
-def _figure(
-    bench: Bench,
-    metric: Metric,
-    worth: Floats,
-    counts: Masks,
-    group: Sequence[str] | None,
-    level: float,
-    bounds: Bounds,
-    apart: Mapping[str, Estimate],
-) -> OfficialFigure:
-    official, absent = bench.official, ""
-    groups = {} if group is None else _by_group(worth, counts, group, level, bounds)
+def _figure(bench: Bench, metric: Metric, units: _Units, apart: Mapping[str, Estimate]) -> OfficialFigure:
+    official, absent, level, bounds = bench.official, "", units.level, units.bounds
+    groups = {} if units.group is None else units.by_group(units.group)
     groups |= {name: each for name, each in apart.items() if name in groups}
-    whole = _mean(worth[counts], level, int((~counts).sum()), bounds)
+    whole = units.mean()
     if official.over == "groups" and groups:
-        whole = _mean_of(list(groups.values()), level, bounds)
-    elif official.over == "sections" and group is not None:
+        whole = units.over_groups(groups)
+    elif official.over == "sections" and units.group is not None:
         parts = {}
         for section, inside in official.sections.items():
             parts[section] = _section(groups, list(inside), official.weights, level, bounds)
@@ -284,15 +323,6 @@ def _figure(
         groups = {**{f"section {name}": each for name, each in parts.items()}, **groups}
         whole = _mean_of(list(parts.values()), level, bounds)
     return OfficialFigure(metric, whole, groups, _rule(bench, metric) + absent)
-
-
-def _by_group(worth: Floats, counts: Masks, group: Sequence[str], level: float, bounds: Bounds) -> dict[str, Estimate]:
-    names, place = np.unique(np.array(group, dtype=str), return_inverse=True)
-    found = {}
-    for code, name in enumerate(names):
-        mine = place == code
-        found[str(name)] = _mean(worth[mine & counts], level, int((mine & ~counts).sum()), bounds)
-    return found
 
 
 def _rule(bench: Bench, metric: Metric) -> str:
@@ -314,14 +344,6 @@ def _rule(bench: Bench, metric: Metric) -> str:
         "order distance": f"{counted}; equal scores: the mean over the orders that they leave open",
     }
     return f"{told.get(metric, f'{counted}; ties: {official.ties}')}; {over}"
-
-
-def _mean(worth: Floats, level: float, dropped: int, bounds: Bounds) -> Estimate:
-    if not len(worth):
-        return undefined(0, "undefined: no rows", level=level, dropped=dropped)
-    if bounds == SHARE:
-        return share(worth, level, dropped=dropped)
-    return mean_estimate(worth, level, dropped=dropped, within=bounds)
 
 
 def _bounds(metric: Metric, data: Data) -> Bounds:

@@ -20,9 +20,11 @@ from dikast.benches.official import OfficialFigure, official_figures
 from dikast.core.errors import UserError
 from dikast.core.records import read_records
 from dikast.core.runs.run import Run
+from dikast.core.runs.run_files import GOLD
+from dikast.core.runs.schema import GoldLine, derived_lines
 from dikast.core.text import counted, markdown
 
-RATERS = "raters.jsonl"  # file in the run folder: what each rater said of an item, where gold is of several
+RATERS = "raters.jsonl"  # file in the run folder: what each rater said of an item, where some have several
 BENCH = "bench.json"  # file in the run folder: the bench of its items, and how they were sampled
 SCHEMA = 1
 _OURS = ("pearson", "spearman", "kendall_tau_b", "exact", "mae", "bias")
@@ -36,7 +38,8 @@ class Scorecard:
 
     `official` is what the authors' code would report, `ours` the audit's main figures; `audit` holds all its tables.
     `beside` are more figures with their rules: length bias, and differences from runs without pictures. `plan` is that
-    of the audit, for a run; `without` what the run left out of its questions.
+    of the audit, for a run; `without` what the run left out of its questions; `alone` whether the responses of a pair
+    were graded separately, so that verdicts have no order.
     """
 
     bench: Bench
@@ -49,6 +52,7 @@ class Scorecard:
     beside: tuple[tuple[str, Estimate, str], ...] = ()
     plan: AuditPlan | None = None
     without: tuple[str, ...] = ()
+    alone: bool = False
 
     @property
     def tables(self) -> list[Table]:
@@ -69,7 +73,7 @@ class Scorecard:
         yield from self._headlines()
         accuracy = self.audit.result(Accuracy)
         if (failures := self.audit.result(Failures)) is not None:
-            both = accuracy is not None and not accuracy.one_order and ALONE not in self.told
+            both = accuracy is not None and not accuracy.one_order and not self.alone
             lost = "share of pairs without a verdict in one order or both" if both else "share without a verdict"
             yield "failed", failures.failed, lost
         if (orders := self.audit.result(Orders)) is not None:
@@ -93,8 +97,9 @@ class Scorecard:
     def _headlines(self) -> Iterator[tuple[str, Estimate, str]]:
         accuracy, agreement = self.audit.result(Accuracy), self.audit.result(Agreement)
         if accuracy is not None:
-            alone = ALONE in self.told
-            order = "each graded alone" if alone else "one order" if accuracy.one_order else "both orders must agree"
+            order = (
+                "each graded alone" if self.alone else "one order" if accuracy.one_order else "both orders must agree"
+            )
             half = "pairs whose gold is a tie are left out; a tie, or orders that disagree, earn a half"
             left = "pairs whose gold is a tie are left out; a tie, or orders that disagree, are wrong"
             rules = [("accuracy", "all", order), ("accuracy, ties half", "half", half)]
@@ -188,21 +193,33 @@ def scorecard(run: Path, asked: AuditPlan | None = None, *, about: Path | None =
     if bench.hash != told["hash"]:
         raise UserError(f"{run}: bench {bench.name!r} has changed since this run: run it again into a new folder")
     groups = sorted(bench.groups, key=lambda name: name != bench.official.group)
-    plan = replace(_with_raters(asked or AuditPlan(run), bench, about or run), file=run, by=tuple(groups[:1]))
+    plan = replace(asked or AuditPlan(run), file=run, by=tuple(groups[:1]))
+    plan = _with_raters(plan, bench, about or run)
     summary = Run(run).summary
     crossed = [(name,) for name in groups]
-    notes = [*_run_notes(told), *([ALONE] if Run(run).kind == "from-absolute" else [])]
+    alone = Run(run).kind == "from-absolute"
+    notes = [*_run_notes(told), *([ALONE] if alone else [])]
     with of_choices(plan) as read:
         found = measured(bench, read, str(summary["judge"]), notes, _spent(summary), crossed)
     left = tuple(told.get("without", ()))
-    return replace(found, audit=replace(found.audit, source=str(run)), plan=plan, without=left)
+    audit = replace(found.audit, source=str(run))
+    return replace(found, audit=audit, plan=plan, without=left, alone=alone or found.alone)
 
 
 def _with_raters(plan: AuditPlan, bench: Bench, folder: Path) -> AuditPlan:
-    """The plan with the bench's raters as gold, so that people are the ceiling; as it is where it names gold."""
+    """The plan with the bench's raters as gold, so that people are the ceiling; as it is where it names gold.
+
+    The items' own gold stays where it is that of the first rater who spoke, and where the raters of some are not known:
+    folders of earlier versions lack those of rows with a single one.
+    """
     if plan.gold or plan.gold_file is not None or bench.gold is None or not (folder / RATERS).is_file():
         return plan
-    names = dict.fromkeys(name for each in read_records(folder / RATERS) for name in each.value if name != "item")
+    told = [each.value for each in read_records(folder / RATERS)]
+    known = {each["item"] for each in told}
+    labelled = {line["item"] for line, _ in derived_lines(plan.file, GOLD, GoldLine) if line["gold"] is not None}
+    if bench.gold.rule == "first" or labelled - known:
+        return plan
+    names = dict.fromkeys(name for each in told for name in each if name != "item")
     return replace(plan, gold=tuple(names), gold_file=folder / RATERS, gold_rule=bench.gold.rule)
 
 
@@ -229,7 +246,8 @@ def measured(
     official = tuple(official_figures(bench, plan, audit, sliced))
     biased = (length_bias(bench, data),) if plan.length and bench.kind in ("pairs", "graded pairs", "scores") else ()
     about = (_state(bench), *told)
-    return Scorecard(bench, judge, about, official, audit, spent or {}, _warnings(bench, judge), biased)
+    alone = bench.kind == "graded pairs"
+    return Scorecard(bench, judge, about, official, audit, spent or {}, _warnings(bench, judge), biased, alone=alone)
 
 
 def _state(bench: Bench) -> str:
