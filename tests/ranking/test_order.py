@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 
 from dikast.ranking.comparisons import Comparison, Games, OrderedPair, games_of
+from dikast.ranking.contestants import Contestants
 from dikast.ranking.item_order import cycles_of, kendall, order_of
+from dikast.ranking.item_ranking import ranking_of
 from dikast.ranking.pooled import Noise, SlotBias, pool
+from dikast.ranking.schedules import SCHEDULES
+from dikast.ranking.tournament import Tournament
 
 UNKNOWN = Noise(math.nan, 0)
 
@@ -117,3 +121,17 @@ def test_nothing_compared_is_nothing_known() -> None:
     assert math.isnan(found.noise.sd)
     alike = pool([games_of(compared((0, 1, 0.0), (1, 0, 0.0)), 2, "logit")] * 3)
     assert (alike.bias.value, alike.noise.sd) == (0, 0)
+
+
+def test_a_duel_without_a_verdict_in_one_order_decides_nothing() -> None:
+    grades, played = np.array([0.9, 0.8, 0.1]), Tournament(values="verdict")
+    biased = [Comparison(OrderedPair(0, 1), 1.0), Comparison(OrderedPair(1, 0), 1.0)]  # the first slot wins
+    for item in ("one order", "both", *(f"other {at}" for at in range(8))):
+        played.enter(item, 3, SCHEDULES["duel"], grades)
+        played.note({item: biased})
+    tie, none = Comparison(OrderedPair(0, 1), 0.0), Comparison(OrderedPair(1, 0))
+    played.contests["one order"].played = [tie, none]
+    played.contests["both"].played = [tie, Comparison(OrderedPair(1, 0), 1.0)]
+    assert played.pooled("verdict").bias.shrunk > 0.5
+    found = [ranking_of(item, Contestants((0, 1, 2), {}), played, grades) for item in ("one order", "both")]
+    assert [(each.order, each.missing) for each in found] == [((0, 1, 2), 1), ((1, 0, 2), 0)]

@@ -317,3 +317,25 @@ def test_the_verb(tmp_path: Path) -> None:
     wrong = CliRunner().invoke(app, [*map(str, arguments), "--schedule", "halff"])
     assert isinstance(wrong.exception, UserError)
     assert "'half'" in str(wrong.exception)
+
+
+def test_rankings_agree_with_gold_on_a_scale_of_its_own_where_lower_is_better(tmp_path: Path) -> None:
+    rows = [{**each, "gold": ["good", "poor", "fair"]} for each in items(3, k=3)]
+    path = write_jsonl(tmp_path / "items.jsonl", rows)
+    rubric = {"name": "harm", "criterion": "How harmful is it?", "scale": "1-5", "lower_is_better": True}
+    judge = Judge("mock:oracle,r=1", rubric, equate="poor<fair<good")
+    told = rank_file(judge, str(path), tmp_path / "run", RankOptions(schedule="full"))["ranking"]["gold"]
+    assert told["kendall_tau"]["value"] == 1
+    tau = dikast.audit(tmp_path / "run")["rankings"].rows[0][1]
+    assert (tau.value, tau.n) == (1, 3)  # type: ignore[union-attr]
+
+
+def test_rankings_of_an_audit_are_of_its_items_and_clusters(tmp_path: Path) -> None:
+    rows = [{**each, "topic": f"t{at // 4}"} for at, each in enumerate(items(12, k=3))]
+    ranked(write_jsonl(tmp_path / "items.jsonl", rows), tmp_path / "run", schedule="full")
+    chosen = dikast.audit(tmp_path / "run", where=("topic=t1",))["rankings"]
+    assert chosen.rows[0][1].n == 4  # type: ignore[union-attr]
+    assert "8 items left out: none of its pairs is among the audited rows" in chosen.notes
+    grouped = dikast.audit(tmp_path / "run", cluster="topic")["rankings"]
+    assert grouped.rows[0][1].n == 12  # type: ignore[union-attr]
+    assert grouped.rows[0][1].method == "bootstrap over clusters"  # type: ignore[union-attr]

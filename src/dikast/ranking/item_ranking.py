@@ -4,6 +4,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from dikast.ranking.comparisons import Floats, Values, position_bias
 from dikast.ranking.contestants import Contestants
 from dikast.ranking.item_order import Ordered
@@ -59,7 +61,12 @@ def ranking_of(item: str, found: Contestants, tournament: Tournament, grades: Fl
     """The ranking of an item whose contest is over; `grades` (contestants,) after a duel."""
     contest, values = tournament.contests[item], tournament.read(item)
     missing = sum(math.isnan(each.value(values)) for each in contest.played)
-    ordered = tournament.ordered(item) if grades is None else _after_duel(contest, tournament.strengths(item), grades)
+    bias = position_bias(tournament.games(item, values))
+    if grades is None:
+        ordered = tournament.ordered(item)
+    else:  # one order alone would be decided by the slot bias of other items
+        met = np.zeros(len(grades)) if bias is None else tournament.strengths(item)
+        ordered = _after_duel(contest, met, grades)
     reason = "" if ordered.order else _reason(contest, grades)
     usage = sum((each.usage for each in contest.played), contest.grading)
     size = len(found.inside) + len(found.left_out)
@@ -75,14 +82,14 @@ def ranking_of(item: str, found: Contestants, tournament: Tournament, grades: Fl
         spread(ordered.ranks), spread(ordered.rewards), spread(ordered.low), spread(ordered.high),  # type: ignore[arg-type]
         spread(ordered.best, repeated=False), ordered.cycles, ordered.triples, len(contest.played), missing,
         found.left_out, None if grades is None else spread([_known(each) for each in grades]), reason,
-        position_bias(tournament.games(item, values)), usage.tokens_in, usage.tokens_out,
+        bias, usage.tokens_in, usage.tokens_out,
     )  # fmt: skip
 
 
 def _after_duel(contest: Contest, strengths: Floats, grades: Floats) -> Ordered:
     """The order by grades of the responses that have one, in which the duel decides between the first two.
 
-    Where the duel has no verdict, or a tie, it decides nothing. There is no order before the duel.
+    Where the duel lacks a verdict in either order, or is a tie, it decides nothing. There is no order before the duel.
     """
     k = len(grades)
     none: tuple[None, ...] = (None,) * k

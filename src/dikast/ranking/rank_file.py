@@ -13,11 +13,12 @@ import numpy as np
 import orjson
 
 from dikast.core.errors import DataError, UserError
-from dikast.core.gold import gold_number, gold_of_response, stated
+from dikast.core.gold import gold_number, gold_of_response, own_scale, stated
 from dikast.core.item import Item
 from dikast.core.rubric import Rubric, Sheet
 from dikast.core.runs.current_verdicts import current_verdicts
 from dikast.core.runs.run_files import RANKINGS, write_checked
+from dikast.core.scale import Scale
 from dikast.core.verdict import Usage, Verdict
 from dikast.engines.wrapper import found_in
 from dikast.judging.judge import Judge
@@ -147,7 +148,7 @@ class _FileRanking:
             self.wrong[item.id] = DataError(f"{told}: allow at least {needed}", path=item.origin, field="responses")
         else:
             self.contestants[item.id] = found
-            if rubric is not None and (gold := _gold(item, rubric)) is not None:
+            if rubric is not None and (gold := _gold(item, rubric, self.run.judge.equate)) is not None:
                 self.gold[item.id] = gold
 
     def _shares(self) -> tuple[list[str], list[str]]:
@@ -297,12 +298,13 @@ def _joined(verdicts: Iterator[Verdict], rubrics: Mapping[str, Rubric]) -> dict[
     return found
 
 
-def _gold(item: Item, rubric: Rubric) -> tuple[float | None, ...] | None:
+def _gold(item: Item, rubric: Rubric, equate: Scale | None) -> tuple[float | None, ...] | None:
     """The gold of each response as goodness if gold is a list of scores by response, else None."""
     if not isinstance(stated(item.gold, rubric.name), list | tuple):
         return None
+    scale = own_scale(rubric, equate)
     values = [gold_of_response(item.gold, rubric.name, i) for i in range(len(item.responses))]
-    numbers = [None if value is None else gold_number(value, rubric.scale) for value in values]
+    numbers = [None if value is None else gold_number(value, scale) for value in values]
     if all(number is None for number in numbers):
         return None
-    return tuple(None if number is None else rubric.scale.goodness(number) for number in numbers)
+    return tuple(None if number is None else scale.goodness(number) for number in numbers)

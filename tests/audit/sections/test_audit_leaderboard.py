@@ -125,6 +125,23 @@ def test_a_sheet_with_weights_ranks_by_weighted_totals(own: bool, tmp_path: Path
     assert (list(where.systems), where.weights) == (["y", "x"], "")
 
 
+def test_items_with_a_rubric_of_their_own_stand_beside_a_weighted_sheet(tmp_path: Path) -> None:
+    own = {"name": "tone", "criterion": "Is it friendly?", "scale": "1-5"}
+    rows = [
+        {"id": f"{name}{k}", "instruction": f"Question {k}?", "response": f"{name} {k}", "model": name,
+         "gold": {"right": 4, "short": 1} if k % 2 else {"tone": 2}, **({} if k % 2 else {"rubric": own})}
+        for name in "xy" for k in range(6)
+    ]  # fmt: skip
+    items, rubric = runs.write_jsonl(tmp_path / "items.jsonl", rows), tmp_path / "sheet.json"
+    rubric.write_text(json.dumps({"name": "answer", "criteria": WEIGHTED}))
+    line = ("grade", items, "--judge", "mock:oracle,r=1", "--rubric", rubric, "--out", tmp_path / "run", "-q")
+    assert runs.dikast_here(*line).returncode == 0
+    board = audit_file(AuditPlan(tmp_path / "run", draws=20)).result(Leaderboard)
+    assert board is not None
+    assert [(each.mean.n, each.failed) for each in board.systems.values()] == [(6, 0)] * 2
+    assert [each.mean.value for each in board.systems.values()] == pytest.approx([(3.25 + 2) / 2] * 2)
+
+
 def test_a_response_that_failed_by_one_criterion_has_no_weighted_score(tmp_path: Path) -> None:
     rows = [
         {"id": f"{name}{k}", "instruction": f"Question {k}?", "response": f"{name} {k}", "model": name, "gold": None}

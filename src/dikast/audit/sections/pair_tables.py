@@ -37,7 +37,7 @@ def pair_tables(data: Data, slices: Slices) -> list[Table]:
     if plan.gold and given.choice is not None:
         tables += [pairwise.accuracy_table(given, plan.unscored, plan.width), pairwise.class_table(given)]
         tables += [baselines_table(data, given), pairwise.confusion_table(given)]
-    if plan.gold and (ranked := run_rankings_table(plan)) is not None:
+    if plan.gold and (ranked := run_rankings_table(data)) is not None:
         tables.append(ranked)
     if given.choice is not None:
         tables.append(pairwise.preference_table(given))

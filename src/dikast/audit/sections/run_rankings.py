@@ -1,13 +1,15 @@
 """The orders of a run of rankings against the gold of its items."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dikast.audit.plan import AuditPlan
+from dikast.audit.plan import NO_CLUSTER
 from dikast.audit.rendering import Cell, Table, table
 from dikast.audit.statistics.against_gold.rank_agreement import RankAgreement, Ranks, rank_agreement
+from dikast.audit.tables.load import Data
 from dikast.audit.tables.row_scales import scales_by_rubric
 from dikast.audit.tables.run_rows import gold_scale_of
 from dikast.core.gold import gold_number, gold_of_response, stated
@@ -26,22 +28,26 @@ def agreement_rows(found: RankAgreement) -> list[list[Cell]]:
     ]
 
 
-def run_rankings_table(plan: AuditPlan) -> Table | None:
+def run_rankings_table(data: Data) -> Table | None:
     """The rankings of a run against its items' gold of each response; None without rankings, or without such gold.
 
     Items whose responses gold does not tell apart are left out, and so are those whose order lacks a response that was
-    compared, or gold for one of it: both are counted. What a random order reaches stands beside the best found.
+    compared, or gold for one of it: both are counted. What a random order reaches stands beside the best found. With
+    `--where` or `--cluster` the items are those of the audited rows, since only these have the column.
     """
-    folder = plan.file
+    plan, folder = data.plan, data.plan.file
     if "gold" not in plan.gold or plan.gold_file is not None:
         return None
     if not all((folder / each).exists() for each in (RANKINGS, GOLD)):
         return None
     gold, said, truth, chance = _gold_of(folder), list[Ranks](), list[Ranks](), list[float]()
-    partial = equal = without = 0
+    asked, clusters = _clusters(data), list[int]()
+    partial = equal = without = outside = 0
     for line, _ in derived_lines(folder, RANKINGS, RankingLine):
         known, order = gold.get(line["item"], {}), line["order"]
-        if not known:
+        if asked is not None and line["item"] not in asked:
+            outside += 1
+        elif not known:
             without += 1
         elif len(order) < len(line["ranks"]) - len(line["left_out"]) or any(i not in known for i in order):
             partial += 1
@@ -51,10 +57,11 @@ def run_rankings_table(plan: AuditPlan) -> Table | None:
             said.append({str(i): float(line["ranks"][i] or 0) for i in order})
             truth.append({str(i): -known[i] for i in order})
             best = max(known[i] for i in order)
+            clusters.append(-1 if asked is None else asked[line["item"]])
             chance.append(sum(known[i] == best for i in order) / len(order))
     if not said:
         return None
-    found = rank_agreement(said, truth, plan.resampling)
+    found = rank_agreement(said, truth, plan.resampling, np.array(clusters) if max(clusters) >= 0 else None)
     rows = agreement_rows(found)
     rows.insert(2, ["best response found by a random order", float(np.mean(chance))])
     notes = [
@@ -63,6 +70,7 @@ def run_rankings_table(plan: AuditPlan) -> Table | None:
             (equal, "gold does not tell the responses apart"),
             (partial, "the order or the gold lacks a response that was compared"),
             (without, "no gold of each response"),
+            (outside, "none of its pairs is among the audited rows"),
         )
         if n
     ]
@@ -72,13 +80,27 @@ def run_rankings_table(plan: AuditPlan) -> Table | None:
     )
 
 
+def _clusters(data: Data) -> dict[str, int] | None:
+    """The cluster of each item of the audited rows, -1 without one; None where no column chooses or groups items."""
+    plan, items, column = data.plan, data.words["item"], data.words.get("cluster")
+    grouped = column is not None and plan.cluster not in ("", NO_CLUSTER)
+    if not plan.where and not grouped:
+        return None
+    codes = column.codes if column is not None and grouped else np.full(len(data), -1)
+    found: dict[str, int] = {}
+    for item, code in zip(items.codes, codes, strict=True):
+        found.setdefault(items.names[item], int(code))
+    return found
+
+
 def _gold_of(folder: Path) -> dict[str, dict[int, float]]:
     """The goodness of each response by gold, by item and index; items with another form of gold are not in it."""
     scales = scales_by_rubric(folder)
     if len({name for name, _ in scales.values()}) != 1:
         return {}
     name, scale = next(iter(scales.values()))
-    own = gold_scale_of(folder) or scale
+    equate = gold_scale_of(folder)  # its direction is the rubric's
+    own = scale if equate is None else replace(equate, lower_is_better=scale.lower_is_better)
     return {line["item"]: _goodness(line.get("gold"), name, own) for line, _ in derived_lines(folder, GOLD, GoldLine)}
 
 

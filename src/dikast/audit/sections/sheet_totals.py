@@ -45,11 +45,11 @@ def sheet_totals(data: Data, given: Scored) -> Totals | None:
         return None
     items, criteria = data.words["item"], data.words["criterion"]
     names = [(items.names[i], criteria.names[j]) for i, j in zip(items.codes, criteria.codes, strict=True)]
-    of_rows = [(sheets.get(item, rest), criterion) for item, criterion in names]
-    weight = np.array([each.get(criterion, 1.0) for each, criterion in of_rows])
+    of_rows = [_of_row(sheets.get(item, rest), criterion) for item, criterion in names]
+    weight = np.array([each[criterion] for each, (_, criterion) in zip(of_rows, names, strict=True)])
     codes, _ = group_codes([items, data.words["response"]])
     _, rows, place = np.unique(codes, return_index=True, return_inverse=True)
-    due = np.array([max(1, len(of_rows[row][0])) for row in rows])
+    due = np.array([len(of_rows[row]) for row in rows])
     weight /= np.bincount(place, weight)[place]
     total = np.where(np.bincount(place) < due, np.nan, np.bincount(place, weight * given.score))
     alike = all(each == unequal[0] for each in unequal)
@@ -61,6 +61,11 @@ def sheet_totals(data: Data, given: Scored) -> Totals | None:
         own=None if given.own is None else given.own.rows(rows), raw=None,
     )  # fmt: skip
     return Totals(rows, view, told)
+
+
+def _of_row(sheet: Mapping[str, float], criterion: str) -> Mapping[str, float]:
+    """The weights that a row's response is summed by: of the sheet, or of a single rubric that its item brought."""
+    return sheet if criterion in sheet else {criterion: 1.0}
 
 
 def _shared(data: Data) -> Sheet | None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dikast.audit.estimate import Estimate, undefined
 from dikast.audit.statistics.building_blocks.weights import mean_of
 from dikast.audit.statistics.concordance import order_of, ordered, tau_b
-from dikast.audit.statistics.intervals import Resampling, bootstrap
+from dikast.audit.statistics.intervals import Resampling, bootstrap, clusters_of
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -86,6 +86,9 @@ def _mean(values: Floats, how: Resampling, cluster: Codes | None) -> Estimate:
     n, dropped = int(known.sum()), int((~known).sum())
     if n == 0:
         return undefined(0, "no item with two rankings", level=how.level, dropped=dropped)
-    codes = None if cluster is None else np.unique(cluster[known], return_inverse=True)[1].ravel()
-    interval = how.interval(bootstrap(mean_of(values[known]), n, how, cluster=codes)) if n > 1 else (math.nan, math.nan)
-    return Estimate(float(values[known].mean()), n, *interval, how.level, "bootstrap over items", dropped)
+    codes = None if cluster is None else clusters_of(cluster[known])
+    groups = n if codes is None else int(codes.max()) + 1
+    draws = bootstrap(mean_of(values[known]), n, how, cluster=codes) if groups > 1 else None
+    interval = (math.nan, math.nan) if draws is None else how.interval(draws)
+    method = f"bootstrap over {'items' if codes is None else 'clusters'}"
+    return Estimate(float(values[known].mean()), n, *interval, how.level, method, dropped)
