@@ -150,12 +150,16 @@ def test_items_from_python(tmp_path: Path) -> None:
     assert Item.of("Q", responses=["a", "b"], id="x").responses == ((Text("a"),), (Text("b"),))
     assert Item.of("Q").id == "item"
     assert Item.of("6 times 7?", 42) == Item.of("6 times 7?", "42")
+    assert Item.of("6 times 7?", responses=[42, 1.5]) == Item.of("6 times 7?", responses=["42", "1.5"])
+    assert Item.of("Q", 10**400) == Item.of("Q", str(10**400))  # larger than any float
     assert Item.of("Q", source="album").meta == {"source": "album"}
+    known = {"label": 3, "question": "the task's", "answer": "the key"}
+    assert Item.of("Q", response="4", **known).meta == Item.of("Q", responses=["4"], **known).meta == known
     with pytest.raises(DataError, match="did you mean 'response'"):
         Item.of("Q", respons="a")
     for name, field in (("question", "instruction"), ("answer", "response")):
         with pytest.raises(UserError, match=f"unknown keyword '{name}': did you mean '{field}'"):
-            Item.of("Q", **{name: "a"})
+            Item.of(**{name: "a"})
     with pytest.raises(DataError, match="nan"):
         Item.of("Q", float("nan"))
 

@@ -14,6 +14,7 @@ import dikast
 from dikast.core.errors import RunError, UserError
 from dikast.core.output_folder import one_writer, refuse_links
 from dikast.core.records import write_file
+from dikast.core.runs.run_files import write_whole
 from dikast.corpus.pipeline.journal import Journal
 from dikast.judging.ledger import Ledger
 
@@ -68,6 +69,20 @@ def test_what_the_disk_refuses_names_the_file_and_the_cure(tmp_path: Path) -> No
     )
     with told, one_writer(tmp_path / "out", "building"):
         raise OSError(28, "No space left on device", str(tmp_path / "out" / "items.jsonl"))
+
+
+def test_a_folder_that_is_gone_and_the_part_of_a_next_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(RunError, match=r"a.json cannot be written: No such file or directory; what was .* is kept"):
+        write_whole(tmp_path / "gone" / "a.json", b"1")
+    real, part = os.replace, tmp_path / "a.json.part"
+
+    def replaced(old: str, new: str) -> None:
+        real(old, new)
+        part.write_bytes(b"another writer's")
+
+    monkeypatch.setattr(os, "replace", replaced)
+    write_whole(tmp_path / "a.json", b"1")
+    assert part.read_bytes() == b"another writer's"
 
 
 def test_a_refused_writer_does_not_remove_the_folder_of_the_one_that_holds_it(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ ITEM_KEYS = (
     "images", "meta",
 )  # fmt: skip
 SPOKEN = ("instruction", "response", "reference", "context")  # fields of content, beside `responses`
+_CONTENT = (*SPOKEN, "image", "images")
 GOLD_LIKE = ("human_score", "human_rating", "human", "rating", "label")  # columns that may hold gold
 ASKERS, REQUESTS = ("user", "customer"), ("prompt", "question", "query", "message", "input", "request")
 ANSWERERS = ("model", "llm", "ai", "assistant", "bot", "chatbot", "agent", "generated", "predicted", "student")
@@ -134,14 +135,19 @@ class Item:
         """An item from Python values: `Item.of("What is this?", "A cat.", image="cat.png")`; `id` may be left out.
 
         Numbers are their text. Keywords that are no field are metadata; UserError for those that files use as the name
-        of a field (`question`).
+        of a field of content which is not given here (`question` without an instruction).
         """
-        if slip := next((name for name in fields.keys() - _KNOWN if _field_named(name)), ""):
-            raise UserError(f"unknown keyword {slip!r}: {meant(slip)} (metadata of this name goes into meta={{...}})")
         given: dict[str, Any] = {"id": "item", "instruction": instruction, **fields}
         if response is not None:
             given["response"] = response
+        lacking = {name for name in _CONTENT if given.get(name) in (None, "", ())}
+        if "responses" in given:
+            lacking.discard("response")
+        if slip := next((name for name in fields.keys() - _KNOWN if _field_named(name) in lacking), ""):
+            raise UserError(f"unknown keyword {slip!r}: {meant(slip)} (metadata of this name goes into meta={{...}})")
         given |= {name: number_as_text(given[name]) for name in SPOKEN if name in given}
+        if isinstance(several := given.get("responses"), list | tuple):
+            given["responses"] = [number_as_text(each) for each in several]
         return item_from(given)
 
 

@@ -100,17 +100,17 @@ def replacing(path: str, *, held: bool = False, sync: bool = True) -> Iterator[s
     """A temporary path in the same folder, which replaces `path` if the block ends without an error.
 
     held: this process is the only writer of the folder (`one_writer`), so that an unfinished file of an earlier one
-    has the same name and is overwritten. Without `sync` a crash of the machine may leave an empty file: use that for
-    files that are made again if they are damaged.
+    has the same name and is overwritten; a folder that is gone is a RunError. Without `sync` a crash of the machine may
+    leave an empty file: use that for files that are made again if they are damaged.
     """
     target = os.path.realpath(path)
     if os.path.isdir(target):
         raise UserError(f"{path} is a folder: name a file in it")
-    if not os.path.isdir(os.path.dirname(target)):
+    if not held and not os.path.isdir(os.path.dirname(target)):
         raise UserError(f"{path}: the folder {os.path.dirname(target)} does not exist: make it first")
     special = os.path.exists(path) and not os.path.isfile(path)  # a pipe or a device is written to directly
     temporary = path if special else f"{target}.part" if held else f"{target}.{os.getpid()}.part"
-    part = None
+    part, replaced = None, False
     try:
         if not special:
             if not held:
@@ -124,14 +124,16 @@ def replacing(path: str, *, held: bool = False, sync: bool = True) -> Iterator[s
                 with open(temporary, "rb") as file:
                     os.fsync(file.fileno())
             os.replace(temporary, target)
+            replaced = True
     except OSError as error:
         kept = "what was written before is kept" if held else "what was there before is intact"
         raise RunError(f"{path} cannot be written: {error.strerror or error}; {kept}") from error
     finally:
         if part is not None:
             part.close()
-            with suppress(OSError):
-                os.unlink(temporary)
+            if not replaced:  # else the path may be another writer's by now
+                with suppress(OSError):
+                    os.unlink(temporary)
 
 
 def _remove_stale_parts(target: str) -> None:

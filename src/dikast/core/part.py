@@ -117,7 +117,7 @@ def number_as_text(value: Any) -> Any:
 
     NaN and infinities stay numbers, which content refuses.
     """
-    return str(value) if isinstance(value, int | float) and math.isfinite(value) else value
+    return str(value) if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)) else value
 
 
 def content_from(value: object, *, field: str, root: str = "") -> Content:

@@ -1,6 +1,7 @@
 """Engines by name: the values of `--judge`."""
 
 import importlib
+import os
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -73,7 +74,7 @@ def parse_spec(text: str) -> Spec:
         options[name] = match[2].strip()
         rest = rest.rpartition(",")[0]
     options = dict(reversed(options.items()))
-    parts = None if Path(rest).is_dir() else _SCHEME.fullmatch(rest)
+    parts = None if os.path.isdir(rest) else _SCHEME.fullmatch(rest)
     spec = Spec(parts[1], parts[2], options) if parts else Spec("", rest, options)
     _refuse_secrets(*spec)
     return spec
@@ -116,11 +117,11 @@ def _opened(spec: str | Engine, options: Mapping[str, Any]) -> Engine:
         return spec
     scheme, target, written = parse_spec(spec.strip())
     given: dict[str, Any] = {**written, **options}
-    if not scheme and target and Path(target).is_dir():
+    if not scheme and target and os.path.isdir(target):
         scheme = "hf"
     elif not scheme and target in ALONE:
         scheme, target = target, ""
-    elif scheme in ("hf", "vllm") and not Path(target).is_dir():
+    elif scheme in ("hf", "vllm") and not os.path.isdir(target):
         target, given = _revision(spec, target, given)
     factory = _factory(spec, scheme)
     if not target and scheme not in ALONE:

@@ -137,7 +137,11 @@ class Judge:
         return load_format(formats[kind]) if kind in formats else default_format(self._spec, kind)
 
     def grade(self, item: Item | Mapping[str, Any] | None = None, **fields: Any) -> Verdict:
-        """Judge the one response of an item: an Item, a dict, or keywords (`instruction=`, `response=`, ...)."""
+        """Judge the one response of an item: an Item, a dict, or keywords (`instruction=`, `response=`, ...).
+
+        A dict is one item here, and its lists are lists of parts, unless one holds numbers, as a column may. To
+        `grade_many` and to `dikast.grade` a dict of lists is a table.
+        """
         one = _item(item, fields)
         if isinstance(self._rubric(one), Sheet):
             raise UserError("this rubric is a sheet of several criteria: use grade_sheet")
@@ -291,6 +295,14 @@ def items_of(items: Items) -> Iterator[Item]:
         yield row if isinstance(row, Item) else item_of(row, str(place))
 
 
+def _is_one(item: Any) -> bool:
+    """Whether a mapping is an item with lists of parts: columns may hold numbers, splits are tables."""
+    if not isinstance(item, Mapping) or hasattr(item, "column_names"):
+        return False
+    lists = (value for value in item.values() if isinstance(value, list | tuple))
+    return not any(isinstance(one, int | float) for one in itertools.chain.from_iterable(lists))
+
+
 def _item(item: Any, fields: Mapping[str, Any]) -> Item:
     if item is None:
         for name in fields.keys() - set(ITEM_KEYS):
@@ -304,7 +316,7 @@ def _item(item: Any, fields: Mapping[str, Any]) -> Item:
         raise UserError(
             f"an item is an Item, a dict, or keywords (instruction=..., response=...), not {type(item).__name__}"
         )
-    rows = list(itertools.islice(rows_in(item), 2))
+    rows = list(itertools.islice(rows_in([item] if _is_one(item) else item), 2))
     if len(rows) != 1:
         told = "several rows: use grade_many, compare_many or dikast.rank" if rows else "no rows"
         raise UserError(f"this takes one item, and the {type(item).__name__} has {told}")

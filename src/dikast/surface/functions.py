@@ -52,11 +52,11 @@ def grade(items: Any, judge: Judges, rubric: Rubrics | None = None, **options: A
     """Score every response of every item; `dikast grade` as a function, with its flags as keywords.
 
     items: the path of a file, the paths of several (each named after its system), or rows (see `rows_in`): dicts,
-    Items, a pandas or polars frame, a pyarrow table, a `datasets.Dataset`. judge: a spec or an engine, or several,
-    which are a panel. out: the run folder, which an interrupted call goes on with, and in which rows are kept as
-    `items.jsonl`; without one a temporary folder that lives as long as the `Run`. watch: called with the progress at
-    the start and after each verdict. Raises UserError for anything that cannot be used, all mistakes at once, before a
-    model is asked, and RunError where a server never answers.
+    Items, a pandas or polars frame, a pyarrow table, a `datasets.Dataset`, a dict of lists, which are columns. judge: a
+    spec or an engine, or several, which are a panel. out: the run folder, which an interrupted call goes on with, and
+    in which rows are kept as `items.jsonl`; without one a temporary folder that lives as long as the `Run`. watch:
+    called with the progress at the start and after each verdict. Raises UserError for anything that cannot be used, all
+    mistakes at once, before a model is asked, and RunError where a server never answers.
     """
     return _judged("grade", items, judge, rubric, **options)
 

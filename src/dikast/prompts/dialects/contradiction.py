@@ -17,6 +17,7 @@ _ALTERNATIVE = phrases.compiled(
 )
 # A verdict withdrawn without another one, in words that are not used about a response.
 _VERDICT = "(?:verdict|decision|judge?ment|score|rating|grade|label|ranking|result|preference|conclusion)"
+_BARE = r"(?:\A\W{0,8}|(?<=[;.!?]\s))"  # where a sentence begins: of what follows a label, or after another one
 _WITHDRAWN = phrases.compiled(
     r"(?<!\w)(?:",
     phrases.any_of(
@@ -25,9 +26,10 @@ _WITHDRAWN = phrases.compiled(
         "(?:that|this|it)(?:['’]s| is| was) the wrong way a?round,"
         "I (?:cannot|can['’]t|could not) (?:decide|choose|tell which), never ?mind, oops, on second thought,"
         r"actually\W{1,3}no(?=\W|$), no\W{1,3}wait(?=\W|$), hard to (?:say|tell)(?=\W|$),"
-        r"(?:I(?:['’]m| am| remain) (?:still )?|(?<=[;.–—-] )(?:still )?)undecided(?=\s*(?:[.;!]|$)),"
-        r"but so (?:is|was) (?:this|that|mine),"
-        r"(?:(?<![\d.])0 ?%|zero per ?cent|not at all) (?:sure|certain|confident),"
+        r"(?:I(?:['’]m| am| remain) (?:still )?|(?<=[;.!?] )(?:still )?)undecided(?=\s*(?:[.;!]|$)),"
+        r"but so (?:is|was) (?:this|mine)(?=\s*(?:[.;!]|$)),"
+        r"I(?:['’]m| am) (?:0 ?%|zero per ?cent|not at all) (?:sure|certain|confident),"
+        rf"{_BARE}(?:0 ?%|zero per ?cent|not at all) (?:sure|certain|confident)(?=\s*(?:[.;!]|$)),"
         "on reflection, on closer look, not really, I take (?:it|that) back, I made a mistake, I was wrong, I misread,"
         "I misspoke, I spoke too soon, I (?:have )?changed my mind, I was (?:only |just )?(?:joking|kidding),"
         "that was (?:a joke|sarcasm|sarcastic|irony|ironic), the above is (?:wrong|void|invalid|a mistake|not my),"

@@ -239,6 +239,9 @@ _FINISHED = (
     + any_of("instead, now, then, overall, is fair, because, since, and not, points?, stars?, marks?, (?:out )?of \\d")
     + r")(?!\w)))"
 )
+_SO_TOO = compiled(
+    r"\w\W{1,3}(?:but|and)\sso\s(?:is|was|does|did)(?!\w)"
+)  # of another response: "A is right, but so is B"
 _NUMBER = re.compile(rf"(?<![\w.,/-])(?P<said>\d{{1,3}}(?:\.\d{{1,3}})?){_FINISHED}", re.I)
 _WHOLE_OF = re.compile(r"\d\s?(?:/|(?:out\s)?of)\s?\Z")
 _SPELT = {"one": "1", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8"}
@@ -271,6 +274,8 @@ def restated(rest: str, label: str | None, target: Target) -> str:
             )
             if slot == label or alone:
                 continue  # a name alone in its line may be a heading
+        if _SO_TOO.search(sentence):
+            continue
         last = sentence.rpartition(",")[2]
         sentence = last if _CONCLUDES.search(last) else sentence
         if len(_QUOTE.findall(sentence)) % 2 == 0 and announced(_ARROW.sub(" ", sentence), again=True):

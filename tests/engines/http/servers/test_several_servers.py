@@ -314,10 +314,12 @@ def test_a_list_is_a_file_of_bounded_size(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for name, told in (
         (".", "not a file"), ("/dev/zero", "not a file"), ("pipe", "not a file"), ("large.txt", "bytes"),
-        ("long.txt", "200,000 addresses"), ("itself.txt", "itself.txt:1: not an address"),
+        ("long.txt", "^servers:.*long.txt: 200,000 addresses"), ("itself.txt", "itself.txt:1: not an address"),
     ):  # fmt: skip
         with pytest.raises(UserError, match=told):
             open_engine(f"servers:{tmp_path / name}#m")
+    with pytest.raises(UserError, match=r"^engine: 10,001 addresses; the maximum is 10,000"):
+        open_engine(",".join(f"http://a/{k}" for k in range(10_001)) + "#m")
     (tmp_path / "marked.txt").write_text("\ufeffhttp://a:1/v1\n", "utf-8")
     open_engine(f"servers:{tmp_path / 'marked.txt'}#m").close()
 

@@ -84,8 +84,7 @@ class FileList:
         typed = {
             n: line.strip() for n, line in enumerate(lines, 1) if line.strip() and not line.lstrip().startswith("#")
         }
-        if len(typed) > _MOST:
-            raise UserError(f"{self.path}: {len(typed):,} addresses; the maximum is {_MOST:,}")
+        _refuse_too_many(len(typed), f"servers:{self.path}")
         urls: list[str] = []
         for n, line in typed.items():
             try:
@@ -128,6 +127,7 @@ def several(text: str) -> tuple[Address, TypedList]:
         )
     if "" in parts:
         raise UserError(f"engine {text!r}: an address between commas is empty")
+    _refuse_too_many(len(parts), "engine")
     found = _distinct([_one(part, model if mark else "") for part in parts], f"engine {text!r}")
     return address_of(f"{found[0]}#{model}"), TypedList(found)
 
@@ -159,6 +159,11 @@ def _one(text: str, model: str) -> str:
     if "?" in text:
         raise UserError(f"{shown} has a query: several servers are distinguished by host, port and path alone")
     return address_of(f"{text}#{model}").url
+
+
+def _refuse_too_many(n: int, where: str) -> None:
+    if n > _MOST:
+        raise UserError(f"{where}: {n:,} addresses; the maximum is {_MOST:,}")
 
 
 def _distinct(urls: list[str], where: str) -> list[str]:
