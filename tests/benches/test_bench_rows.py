@@ -10,6 +10,7 @@ import pytest
 
 from benches.published import lay_out
 from dikast.benches.bench_rows import read_rows
+from dikast.benches.brought import from_file
 from dikast.benches.definition import Bench, bench_from, load_bench, names
 from dikast.benches.subset import stratified
 from dikast.core.errors import UserError
@@ -151,9 +152,44 @@ def test_a_null_is_a_mistake_but_in_an_optional_field_which_is_left_out(tmp_path
         tiny(**keys, optional=["refrence"])
 
 
+def test_notes_on_optional_fields_are_of_the_rows_that_are_kept_and_of_fields_that_were_read(tmp_path: Path) -> None:
+    rows = [{**row, "picture": f"{i}.png", "known": None, "said": "the whole prompt"} for i, row in enumerate(ROWS)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "0.png").write_bytes(b"PNG")
+    keys: dict[str, Any] = {
+        "fields": {**BENCH["fields"], "reference": "known", "image": "picture"}, "optional": ["reference"],
+        "source": {"hub": "org/tiny", "files": {"rows.jsonl": ""}}, "rendered": "said",
+    }  # fmt: skip
+    found = read_rows(tiny(**keys), tmp_path, pictures="skip")
+    assert "1 of 1 row have no reference, which is optional: asked without it" in found.notes
+    assert not any(
+        "reference" in note for note in read_rows(tiny(**keys), tmp_path, native=True, pictures="skip").notes
+    )
+
+
+def test_what_is_brought_replaces_no_group_of_the_bench_and_gold_of_its_rows_is_not_brought(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text(TEXT)
+    keys: dict[str, Any] = {
+        "kind": "scores", "fields": {"instruction": "q"}, "responses": "to be brought",
+        "official": {"metric": "mean score"}, "gold": {"column": "label", "values": {"left": 1, "right": 2}},
+    }  # fmt: skip
+    items, answers = read_rows(tiny(**keys), tmp_path).items, tmp_path / "answers.jsonl"
+    answers.write_text('{"id": "1", "response": "4", "topic": "sums", "gold": 3}\n{"id": "2", "response": "6"}\n')
+    brought = from_file(items, answers, ("topic",))
+    assert [item.gold for item in brought.items] == [3, 1]
+    assert "gold of 1 response from answers.jsonl" in brought.told[-1]
+    answers.write_text('{"id": "1", "response": "4", "topic": "words"}\n')
+    with pytest.raises(UserError, match=r"answers.jsonl:1: field 'topic': 'words' here and 'sums' in the row '1'"):
+        from_file(items, answers, ("topic",))
+
+
 def test_runs_of_earlier_versions_are_of_the_same_bench_where_no_question_changed() -> None:
     before = {"mmhal": "ed8690c6468aacbe1ed9e3649168cf81", "vicuna": "98599a25c6a2fc14fc178056bcb3836b"}  # of 313152f
-    assert {name: load_bench(name).hash for name in before} == before
+    assert {name for name, hash in before.items() if hash in load_bench(name).hashes} == set(before)
+    keys = {"kind": "scores", "fields": {"instruction": "q", "response": "good"}, "gold": None}
+    one, two = (tiny(**keys, official={"metric": ["mean score", more]}) for more in ("pearson", "spearman"))
+    assert one.hash != two.hash  # whatever stands beside the mean score
+    assert len({one.hash, two.hash, *one.hashes, *two.hashes}) == 3
 
 
 def test_a_bench_whose_columns_are_from_memory_does_not_speak_of_published_fields() -> None:

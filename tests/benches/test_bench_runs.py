@@ -283,6 +283,31 @@ def test_mm_judgebias_counts_falls_where_evidence_is_gone_and_stays_where_nothin
     assert {item["id"]: item["instruction"] for item in items}["1/biased"] == "cut 1"
 
 
+@pytest.mark.parametrize("case", ["repeated", "lower is better", "two criteria"])
+def test_the_bias_of_scores_is_of_each_row_in_the_direction_of_its_scale(case: str, tmp_path: Path) -> None:
+    row = {"id": 7, "response": "r", "unbiased_instruction": "whole", "biased_instruction": "cut",
+           "unbiased_image": None, "biased_image": None, "bias_type": "text_dominance",
+           "bias_category": "c"}  # fmt: skip
+    keys = {**_keys("mm-judgebias"), "optional": ["image"]}
+    keys["variants"] = yaml.safe_load(_listed("mm-judgebias"))["variants"]
+    bench, rubric = own(tmp_path, [row, row], **keys), tmp_path / "rubric.yaml"
+    one = {"name": "x", "criterion": "Good?", "scale": "1-5", "lower_is_better": case == "lower is better"}
+    rubric.write_text(yaml.safe_dump({"name": "s", "criteria": [one, {**one, "name": "y"}]} if "two" in case else one))
+    scores = {"7/unbiased": 4, "7/biased": 2, "7/unbiased#2": 3, "7/biased#2": 5}
+    said = [{"item": name, "reply": f"Verdict: {6 - score if 'lower' in case else score}"}
+            for name, score in scores.items()]  # fmt: skip
+    replies = tmp_path / "replies.jsonl"
+    replies.write_text("".join(json.dumps(each) + "\n" for each in said))
+    words = (f"replay:{replies}", tmp_path / "out", "--format", "score-only", "--rubric", rubric)
+    if "two" in case:
+        done = run("run", bench, "--judge", words[0], "--data", tmp_path, "--out", *words[1:], "-q")
+        assert done.exit_code in (0, 3), done.output
+        assert "one score of each item" in str(run("report", tmp_path / "out").exception)
+        return
+    found = figure(judge_own(bench, *words))
+    assert (found["value"], found["n"]) == (pytest.approx((2 / 3 + 0) / 2), 2)
+
+
 def test_each_row_has_the_rubrics_of_its_skills_and_each_skill_a_figure(tmp_path: Path) -> None:
     levels = dict(zip("12345", "abcde", strict=True))
     skills = [{"Skill": name, "Criteria": f"{name}?", "Scoring": levels} for name in ("Brief", "True")]
@@ -351,6 +376,13 @@ def test_brought_gold_of_a_reference_judge_ranks_the_models(tmp_path: Path) -> N
     answers.write_text("".join(json.dumps(each) + "\n" for each in given))
     found = judge_own(bench, "mock:oracle,r=1", tmp_path / "out", "--responses", answers)
     assert figure(found, "pearson")["value"] == pytest.approx(1)
+    about = tmp_path / "out/mine/bench.json"
+    hashes = load_bench(bench).hashes
+    about.write_text(about.read_text().replace(hashes[0], hashes[1]))  # as of a version that hid the other metrics
+    again = run("run", bench, "--judge", "mock:oracle,r=1", "--data", tmp_path, "--out", tmp_path / "out", "-q",
+                "--responses", answers, "--json")  # fmt: skip
+    assert json.loads(again.stdout)["mine"]["asked"] == 0
+    about.write_text(about.read_text().replace(hashes[0], hashes[1]))
     assert figure(found, "kendall of models")["value"] == pytest.approx(1)
     assert "gold of 9 responses from answers.jsonl" in found["told"]
     items = [json.loads(line) for line in (tmp_path / "out/mine/items.jsonl").read_text().splitlines()]
@@ -365,17 +397,19 @@ def test_brought_gold_of_a_reference_judge_ranks_the_models(tmp_path: Path) -> N
     twice = run("run", bench, "--judge", "mock:constant", "--data", tmp_path, "--out", tmp_path / "b",
                 "--responses", answers)  # fmt: skip
     assert "answers.jsonl:4: a second response of model 'u' to the prompt 'q0'" in str(twice.exception)
-    answers.write_text("".join(json.dumps({"id": each["id"], "response": "r"}) + "\n" for each in given[:3]))
+    answers.write_text(
+        "".join(json.dumps({"id": each["id"], "response": "r", "model": [each["id"]]}) + "\n" for each in given[:3])
+    )
     bare = judge_own(bench, "mock:constant", tmp_path / "c", "--responses", answers)
     assert figure(bare, "pearson")["note"].startswith("undefined")
     assert figure(bare, "kendall of models")["note"].startswith("undefined")
 
 
 def test_a_run_without_part_of_the_question_is_compared_item_by_item(tmp_path: Path) -> None:
-    rows = [{"q": f"{i}?", "a": f"answer {i}", "known": "k", "score": 1 + i % 5} for i in range(20)]
+    rows = [{"q": f"{i}?", "a": f"answer {i}", "known": "k", "score": 1 + i % 5, "by": i % 2} for i in range(20)]
     keys = {
         "kind": "scores", "fields": {"instruction": "q", "response": "a", "reference": "known"},
-        "gold": {"column": "score", "scale": "1-5"}, "official": {"metric": "pearson"},
+        "gold": {"column": "score", "scale": "1-5"}, "official": {"metric": "pearson"}, "groups": {"model": "by"},
     }  # fmt: skip
     bench = own(tmp_path, rows, **keys)
     words = ("run", bench, "--judge", "mock:oracle,r=0.8", "--data", tmp_path, "-q")
@@ -391,6 +425,15 @@ def test_a_run_without_part_of_the_question_is_compared_item_by_item(tmp_path: P
     one, two = (next(iter(each["criteria"].values()))["mean_score"]["value"] for each in means)
     assert whole["with less without reference: mean score"]["value"] == pytest.approx(one - two)
     assert not any(name.startswith("with less") for name in less)
+    assert "agreement" in told[0]["audit"]["tables"]
+    assert "systems" not in told[0]["audit"]["tables"]  # the bench's group 'model' is no system that was brought
+    assert run(*words, "--out", tmp_path / "form", "--without", "reference", "--format", "score-only").exit_code == 0
+    assert run(*words, "--out", tmp_path / "bare", "--without", "rubric").exit_code == 0
+    told = json.loads(
+        run("report", *(tmp_path / name for name in ("whole", "form", "bare")), "--draws", 20, "--json").stdout
+    )
+    gaps = {name.partition(":")[0] for name in told[0]["ours"] if name.startswith("with less")}
+    assert gaps == {"with less without rubric"}  # another format is not what --without changes
 
 
 def test_figures_without_gold_and_with_failures_have_bounds_and_costs(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from dikast.corpus.schemas import get_schema
 
 Pictures = Literal["needed", "skip", "count"]
 _LISTED = 5
+_NATIVE = ("id", "image")  # fields that are read beside a rendered prompt
 _MOST_ERRORS = 20
 
 
@@ -64,6 +65,7 @@ def read_rows(
     errors: list[DataError] = []
     left, seen, absent, lacking = Counter[str](), Counter[str](), Counter[str](), 0
     make = _maker(bench, _rubrics(bench, data, unverified=unverified), native=native)
+    read = _NATIVE if native else {name for each in (bench.fields, *bench.variants.values()) for name in each}
     raters: dict[str, dict[str, Any]] = {}
     for file, record, variant in _records_of(bench, files):
         try:
@@ -75,7 +77,6 @@ def read_rows(
             if gone and pictures == "needed":
                 cure = "put the pictures under --data FOLDER, or leave such rows out with --skip-missing"
                 raise DataError(f"the picture {gone!r} is not there: {cure}")
-            absent.update(name for name in bench.optional if not found.get(name))
             raters[item.id] = raters_of_row(bench, record.value)
         except DataError as error:
             errors.append(_placed(error, file.path, record.line))
@@ -86,6 +87,7 @@ def read_rows(
         lacking += bool(gone) and pictures == "count"
         if not gone or pictures == "count":
             items.append(item)
+            absent.update(name for name in bench.optional if name in read and not found.get(name))
     _raise(bench, errors)
     if not items:
         raise UserError(f"{bench.name}: no rows are left: {dict(left) or 'the files hold none'}")
@@ -208,7 +210,7 @@ def _maker(bench: Bench, rubrics: Mapping[str, dict[str, Any]], *, native: bool)
         if native:
             found: dict[str, Any] = {
                 "instruction": due_at(row, bench.rendered),
-                **fields_of_row(bench, row, ("id", "image")),
+                **fields_of_row(bench, row, _NATIVE),
             }
         elif bench.reader == RENDERED_PAIR:
             found = rendered_pair(row, bench)

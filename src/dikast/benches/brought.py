@@ -1,6 +1,6 @@
 """Responses for benches without any: read from a file or sampled from a model, and added to the items."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -27,7 +27,7 @@ class Brought:
     told: tuple[str, ...]
 
 
-def from_file(items: Sequence[Item], path: Path) -> Brought:
+def from_file(items: Sequence[Item], path: Path, groups: Collection[str] = ()) -> Brought:
     """Put the responses of a file (records with `id` and `response`, as `grade` takes them) into the items.
 
     If a row already has a response, that is the baseline, and the added one is the second of a pair. A record may also
@@ -35,7 +35,7 @@ def from_file(items: Sequence[Item], path: Path) -> Brought:
     row's, and a `model`: responses of several models to one prompt become items ID/MODEL. Other columns are metadata.
 
     Ids of other items are counted and listed; items without a response are left out, counted and listed. UserError
-    where no id fits, or one model answers a prompt twice.
+    where no id fits, one model answers a prompt twice, or a column contradicts one of the bench's `groups`.
     """
     given: dict[str, dict[str, Item]] = {}
     for each in read_repeated(path):
@@ -58,8 +58,15 @@ def from_file(items: Sequence[Item], path: Path) -> Brought:
         told.append(f"{counted(len(strange), 'response')} for other ids left out: {_some(strange)}")
     if lacking:
         told.append(f"{counted(len(lacking), 'prompt')} without a response left out: {_some(lacking)}")
-    found = [_with(item, each, alone=len(given[item.id]) == 1) for item in items for each in _of(given, item)]
-    if gold := sum(item.gold is not None for item in found):
+    pairs = [(item, each) for item in items for each in given.get(item.id, {}).values()]
+    for item, each in pairs:
+        for name in groups:
+            if name in item.meta and str(each.meta.get(name, item.meta[name])) != str(item.meta[name]):
+                of = f"in the row {item.id!r}, where it is a group of the bench"
+                told_of = f"field {name!r}: {each.meta[name]!r:.40} here and {item.meta[name]!r:.40} {of}"
+                raise UserError(f"{each.origin}: {told_of}: give the column another name")
+    found = [_with(item, each, groups, alone=len(given[item.id]) == 1) for item, each in pairs]
+    if gold := sum(each.gold is not None for _, each in pairs):
         guessed = next(
             (each.gold_from for answers in given.values() for each in answers.values() if each.gold_from), ""
         )
@@ -67,11 +74,7 @@ def from_file(items: Sequence[Item], path: Path) -> Brought:
     return Brought(found, (f"responses: {path.name}", *told))
 
 
-def _of(given: Mapping[str, Mapping[str, Item]], item: Item) -> Iterable[Item]:
-    return given.get(item.id, {}).values()
-
-
-def _with(item: Item, brought: Item, *, alone: bool) -> Item:
+def _with(item: Item, brought: Item, groups: Collection[str], *, alone: bool) -> Item:
     """The item with a response, and what its record says beside it."""
     return replace(
         item,
@@ -80,7 +83,7 @@ def _with(item: Item, brought: Item, *, alone: bool) -> Item:
         gold=item.gold if brought.gold is None else brought.gold,
         rubric=brought.rubric or item.rubric,
         reference=brought.reference or item.reference,
-        meta={**item.meta, **brought.meta},
+        meta={**item.meta, **brought.meta, **{name: item.meta[name] for name in groups if name in item.meta}},
     )
 
 

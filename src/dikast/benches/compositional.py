@@ -1,6 +1,7 @@
 """The figure of MM-JudgeBias: how scores move between an item and the same with its evidence changed."""
 
 import math
+import re
 from collections.abc import Collection, Sequence
 
 import numpy as np
@@ -12,7 +13,7 @@ from dikast.core.scale import Scale
 
 Floats = NDArray[np.float64]
 Masks = NDArray[np.bool_]
-_BIASED = "/biased"  # the end of the names of items whose evidence was changed; the others end in /unbiased
+_NAME = re.compile(r"(.+)/(unbiased|biased)(#\d+)?", re.DOTALL)  # of an item; a repeated id ends in its number
 
 
 def bias_worth(
@@ -23,18 +24,24 @@ def bias_worth(
     With scores y of the unbiased item, b of the biased one, on a scale from l to h (naver-ai/MM-JudgeBias,
     `mm_judgebias/metrics.py` at 4c5bb2c, where l = 1 and h = 10): in the groups of `conformity`
     1 - |y - b| / max(y - l, h - y); in the others max(0, y - b) / (y - l), of pairs with y > l. Both are shares, and 1
-    is best. As upstream, a pair without both scores is left out. UserError for rows of several scales.
+    is best. Where lower is better, scores are mirrored first. As upstream, a pair without both scores is left out.
+    UserError for rows of several scales, and for an item with several scores.
     """
     scale = data.plan.scale
     if scale is None or "item" not in data.words:
         raise UserError(f"{data.plan.file}: the bias of scores is that of a run whose rubrics share one scale")
     items, scores = data.words["item"], data.numbers["score"]
-    found: dict[str, list[float]] = {}
-    groups: dict[str, str] = {}
+    if scale.lower_is_better:
+        scores = scale.low + scale.high - scores
+    found: dict[tuple[str, str], list[float]] = {}
+    groups: dict[tuple[str, str], str] = {}
+    if len(np.unique(items.codes)) < len(items.codes):
+        raise UserError(f"{data.plan.file}: the bias of scores needs one score of each item: judge by one criterion")
     for row, code in enumerate(items.codes):
-        name, biased, _ = items.names[code].partition(_BIASED)
-        name = name.removesuffix("/unbiased")
-        found.setdefault(name, [math.nan, math.nan])[bool(biased)] = float(scores[row])
+        if (told := _NAME.fullmatch(items.names[code])) is None:
+            raise UserError(f"{data.plan.file}: the item {items.names[code]!r} says not whether it is biased")
+        name = (told[1], told[3] or "")
+        found.setdefault(name, [math.nan, math.nan])[told[2] == "biased"] = float(scores[row])
         groups[name] = group[row] if group is not None else ""
     worth = np.array([_one(one, two, scale, conforms=groups[name] in conformity) for name, (one, two) in found.items()])
     return worth, ~np.isnan(worth), list(groups.values()) if group is not None else None

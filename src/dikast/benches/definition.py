@@ -222,17 +222,18 @@ class Bench:
     @property
     def hash(self) -> str:
         """Fingerprint of everything that determines the questions and the scoring."""
-        told = dataclasses.asdict(self)
-        for name in ("about", "title", "state", "proof", "from_memory", "citation", "licence", "forbids"):
+        return self.hashes[0]
+
+    @property
+    def hashes(self) -> tuple[str, ...]:
+        """`hash`, then what runs of earlier versions may hold in its place: with `mean score` as the only metric."""
+        told = dataclasses.asdict(self) | {"gold": str(self.gold)}
+        new = [name for name in ("optional", "variants", "rubrics") if not told[name]]  # not in runs of old
+        for name in ("about", "title", "state", "proof", "from_memory", "citation", "licence", "forbids", *new):
             told.pop(name)
-        for name in ("optional", "variants", "rubrics"):  # not in runs of earlier versions
-            if not told[name]:
-                told.pop(name)
-        if not self.official.conformity:
-            told["official"].pop("conformity")
-        if "mean score" in self.official.metric:  # figures of brought gold came later, and change no question
-            told["official"]["metric"] = ("mean score",)
-        return fingerprint({**told, "gold": str(self.gold)})
+        official = {name: value for name, value in told["official"].items() if value or name != "conformity"}
+        metrics = [self.official.metric, *[("mean score",)] * ("mean score" in self.official.metric)]
+        return tuple(fingerprint({**told, "official": {**official, "metric": each}}) for each in metrics)
 
     @property
     def standing(self) -> str:

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +12,7 @@ from dikast.audit.estimate import Estimate
 from dikast.audit.plan import AuditPlan
 from dikast.audit.statistics.intervals import mean_estimate, share
 from dikast.benches.scorecard import Scorecard
+from dikast.core.runs.judge_lock import read_lock
 
 _OF_PAIRS = {"accuracy (all)": "accuracy"}
 _OF_SCORES = ("pearson", "spearman", "kendall_tau_b", "exact", "mae")
@@ -18,8 +21,9 @@ _OF_SCORES = ("pearson", "spearman", "kendall_tau_b", "exact", "mae")
 def with_differences(cards: Sequence[Scorecard]) -> list[Scorecard]:
     """The scorecards; one of a whole run also has its differences from the judge's runs that left something out.
 
-    A run counts as such if it is of the same bench and judge, and `--without` left more out of it. Differences are of
-    the rows that both have, paired, with the intervals of the audit's comparison of two judges.
+    A run counts as such if it is of the same bench and judge, asked in the same way (format, rubric, samples and other
+    settings), and `--without` left more out of it. Differences are of the rows that both have, paired, with the
+    intervals of the audit's comparison of two judges.
     """
     return [
         replace(card, beside=(*card.beside, *(row for other in cards for row in _against(card, other))))
@@ -34,9 +38,25 @@ def _against(card: Scorecard, other: Scorecard) -> Iterator[tuple[str, Estimate,
         return
     if card.bench.kind not in ("pairs", "scores") or card.alone or other.alone:
         return
+    asked = _asked(card.plan.file, left)
+    if asked is None or asked != _asked(other.plan.file, left):
+        return
     name = f"with less without {' and '.join(left)}"
     rule = f"rows with a verdict in both runs ({other.plan.file}), paired"
     yield from ((f"{name}: {what}", each, told) for what, each, told in _differences(card, card.plan, other.plan, rule))
+
+
+def _asked(run: Path, left: Sequence[str]) -> dict[str, Any] | None:
+    """How a run asked, apart from what was `left` out; None where its folder does not say."""
+    lock = read_lock(run)
+    if lock is None:
+        return None
+    rubric = lock.get("rubric")
+    if rubric and "rubric" in left:  # the scales alone are asked with
+        rubric = [(each["name"], each["scale"]) for each in rubric.get("criteria", [rubric])]
+    settings = lock.get("identity", {}).get("settings")
+    told = {name: lock.get(name) for name in ("samples", "way", "equate")}
+    return {**told, "settings": settings, "rubric": rubric, "format": lock.get("format", {}).get("hash")}
 
 
 def _differences(card: Scorecard, plan: AuditPlan, other: AuditPlan, rule: str) -> Iterator[tuple[str, Estimate, str]]:

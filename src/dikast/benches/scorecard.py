@@ -189,8 +189,8 @@ def scorecard(run: Path, asked: AuditPlan | None = None, *, about: Path | None =
     `about` is the folder that names the bench; for a judge of a panel, the panel's.
     """
     told = read_about(about or run)
-    bench = load_bench(told["file"] or told["bench"])
-    if bench.hash != told["hash"]:
+    bench = bench_of(about or run)
+    if told["hash"] not in bench.hashes:
         raise UserError(f"{run}: bench {bench.name!r} has changed since this run: run it again into a new folder")
     groups = sorted(bench.groups, key=lambda name: name != bench.official.group)
     plan = replace(asked or AuditPlan(run), file=run, by=tuple(groups[:1]))
@@ -260,6 +260,12 @@ def _warnings(bench: Bench, judge: str) -> tuple[str, ...]:
     if own and len(own) >= _SAME_JUDGE and own in judge.casefold():
         return (f"the gold of this bench was written by {bench.gold_by}, which is the judge: it agrees with itself",)
     return ()
+
+
+def bench_of(run: Path) -> Bench:
+    """The bench of a run folder as it is now; UserError as `read_about` and `load_bench`."""
+    told = read_about(run)
+    return load_bench(told["file"] or told["bench"])
 
 
 def read_about(run: Path) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from dikast.audit.tables.column_file import read_columns
 from dikast.benches.brought import MODEL
 from dikast.benches.definition import load_bench
 from dikast.benches.leaving_out import with_differences
-from dikast.benches.scorecard import BENCH, Scorecard, measured, scorecard, to_markdown
+from dikast.benches.scorecard import BENCH, Scorecard, bench_of, measured, scorecard, to_markdown
 from dikast.core.checking import Mistakes, fit, keys_of
 from dikast.core.errors import UserError
 from dikast.core.records import write_file, write_records
@@ -45,19 +45,20 @@ def cards_of(asked: BenchReportOptions) -> list[Scorecard]:
         for folder in folders:
             for judged in judge_folders(folder):
                 plan = _with_columns(
-                    AuditPlan(judged, gold=asked.gold, draws=asked.draws, level=asked.level, seed=asked.seed)
+                    AuditPlan(judged, gold=asked.gold, draws=asked.draws, level=asked.level, seed=asked.seed),
+                    brought=bench_of(folder).responses == "to be brought",
                 )
                 found.append(scorecard(judged, plan, about=folder))
     return with_differences(found)
 
 
-def _with_columns(plan: AuditPlan) -> AuditPlan:
-    """The plan of a run with the columns of lengths and of models, where its items have them."""
+def _with_columns(plan: AuditPlan, *, brought: bool) -> AuditPlan:
+    """The plan of a run with the columns of lengths and, of brought responses, of models, if its items have them."""
     from dikast.audit.tables.run_rows import has_gold, kept_metadata
 
     known = [each.get("meta", {}) for each in kept_metadata(plan.file).values()]
     length = LENGTH if any(LENGTH in each for each in known) else ""
-    several = len({each[MODEL] for each in known if MODEL in each}) > 1
+    several = brought and len({str(each[MODEL]) for each in known if MODEL in each}) > 1
     labelled = bool(plan.gold) or has_gold(plan.file)
     system = MODEL if several and labelled and Run(plan.file).kind == "absolute" else ""
     return replace(plan, length=length, system=system)

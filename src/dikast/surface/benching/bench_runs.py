@@ -94,7 +94,7 @@ def prepare(
     brought = _with_responses(bench, items, asked, replies, folder, dry=spend.dry_run)
     told = (*brought.told, *_asked_notes(bench, asked, draws))
     about = _about(bench, name, asked, rows, len(brought.items), replies.seed, told)
-    _refuse_other_rows(folder, about)
+    _refuse_other_rows(folder, about, bench)
     pairs = None
     if bench.pairs:
         alone = asked.from_absolute or bench.kind == "graded pairs"
@@ -149,7 +149,7 @@ def _with_responses(
     if asked.responses is not None and asked.policy is not None:
         raise UserError("--responses and --policy both give responses: use one of them")
     if asked.responses is not None:
-        return from_file(items, asked.responses)
+        return from_file(items, asked.responses, tuple(bench.groups))
     if asked.policy is None:
         raise UserError(
             f"{bench.name}: measures responses, and its rows hold none: give --responses FILE (id and response), "
@@ -183,12 +183,14 @@ def _about(
     }
 
 
-def _refuse_other_rows(folder: Path, about: dict[str, Any]) -> None:
+def _refuse_other_rows(folder: Path, about: dict[str, Any], bench: Bench) -> None:
     """UserError if the folder holds a run of other rows, or of rows that were sampled differently."""
     if not (folder / BENCH).exists():
         return
     before = read_about(folder)
     before.setdefault("without", [])  # of versions that left out nothing
+    if before.get("hash") in bench.hashes:
+        before["hash"] = about["hash"]
     if changed := [name for name in _DECIDES if before.get(name) != about[name]]:
         told = ", ".join(f"{name} was {before.get(name)!r:.60}, is {about[name]!r:.60}" for name in changed)
         raise UserError(f"{folder}: holds a run of other rows ({told}): give another --out")
