@@ -2,12 +2,13 @@
 
 Labels are drawn again and again, in a random and in an active order, and the mean of gold is estimated from them and
 all verdicts, as `dikast annotate` does: how wide are the intervals, and how many hold the truth (95 % should)?
-Judges are simulated, or with `--recorded` those of published verdicts with probabilities and human labels.
+Judges are simulated, or with `--recorded` those of published verdicts with probabilities and human labels. `--raters`:
+active orders of raters who are done, or nearly, or have not begun.
 """
 
 import argparse
 import csv
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +22,13 @@ from dikast.audit.statistics.ppi import active_mean, ppi_mean
 
 Floats = NDArray[np.float64]
 LABELS = (30, 100)
+# by name: the questions of each rater, and the labels so far
+RATERS = {
+    "one, midway": ([1000], [100]), "one, done": ([100], [100]), "one, at 49 of 50": ([50], [49]),
+    "two, one done, one not begun": ([100, 100], [100, 0]),
+    "two, one at 49 of 50, one not begun": ([50, 50], [49, 0]),
+    **{f"two, one done, one at {k} of 100": ([100, 100], [100, k]) for k in (1, 5, 10, 20, 50)},
+}  # fmt: skip
 
 
 class Judged(NamedTuple):
@@ -65,17 +73,40 @@ def both_orders(given: Judged, n: int, rng: np.random.Generator) -> tuple[Estima
     """The mean from n labels in a random order (PPI++), and in an active one."""
     y, f, at = given.gold, given.judged, rng.permutation(len(given.gold))
     random = ppi_mean(y[at[:n]], f[at[:n]], f[at[n:]])
-    weights = [each.weight for each in _priorities(given, rng)]
-    order = {str(k): Priority(w, rng.random() / w) for k, w in enumerate(weights)}
-    places = sorted(order, key=lambda key: order[key].place)
-    found = chances(order, [(1, key) for key in places[:n]], {1: order[places[n]].place})
-    first, rest = ([int(key) for key in part] for part in (places[:n], places[n:]))
-    return random, active_mean(y[first], f[first], [found[str(k)] for k in first], f[rest])
+    return random, active(given, [len(at)], [n], rng)
 
 
-def _priorities(given: Judged, rng: np.random.Generator) -> list[Priority]:
+def active(given: Judged, sizes: Sequence[int], done: Sequence[int], rng: np.random.Generator) -> Estimate:
+    """The mean from `done` labels of each rater, whose questions are `sizes` of those given, in an active order."""
     spread = {str(k): float(each) for k, each in enumerate(given.spread)}
-    return list(priorities_of(list(spread), spread, int(rng.integers(2**31))).values())
+    weights = priorities_of(list(spread), spread, int(rng.integers(2**31)))
+    order = {key: Priority(each.weight, rng.random() / each.weight) for key, each in weights.items()}
+    parts = np.split(rng.permutation(list(order)), np.cumsum(sizes)[:-1])
+    mine = [sorted(map(str, part), key=lambda key: order[key].place) for part in parts]
+    asked = [(rater, key) for rater, many in enumerate(done) for key in mine[rater][:many]]
+    reached = {rater: order[mine[rater][many]].place for rater, many in enumerate(done) if many < len(mine[rater])}
+    found = chances(order, asked, reached)
+    at = [int(key) for _, key in asked]
+    rest = np.setdiff1d(np.arange(len(order)), at)
+    return active_mean(given.gold[at], given.judged[at], [found[key] for _, key in asked], given.judged[rest])
+
+
+def raters_table(draws: int, rng: np.random.Generator) -> str:
+    """Bias, error and coverage in each case of `RATERS`, where items score higher if the judge is certain of them."""
+    rows = [("raters", "bias", "root mean square error", "mean half-width", "held the truth", "no interval")]
+    for name, (sizes, done) in RATERS.items():
+        draw, wrong, half, held = simulated(1.0, sum(sizes)), [], [], []
+        for given in map(draw, [rng] * draws):
+            given = given._replace(gold=given.gold - 0.15 * (given.spread - 1))
+            found = active(given, sizes, done, rng)
+            wrong.append(found.value - given.truth)
+            if found.low <= found.high:
+                half.append(found.half_width)
+                held.append(found.low <= given.truth <= found.high)
+        error, none = float(np.sqrt(np.mean(np.square(wrong)))), 1 - len(held) / draws
+        told = (f"{np.mean(half):.4f}", f"{np.mean(held):.1%}") if held else ("-", "-")
+        rows.append((name, f"{np.mean(wrong):+.4f}", f"{error:.4f}", *told, f"{none:.1%}"))
+    return rows_table(rows)
 
 
 def main() -> None:
@@ -83,8 +114,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--recorded", type=Path, help="the folder vlm_judge_uncertainty of the recorded verdicts")
     parser.add_argument("--draws", type=int, default=1000)
+    parser.add_argument("--raters", action="store_true", help="cases of raters, of simulated judges")
     given = parser.parse_args()
     rng = np.random.default_rng(0)
+    if given.raters:
+        print(raters_table(given.draws, rng))
+        return
     if given.recorded is None:
         worlds = {f"simulated, knows {knows:.0%} of its errors": simulated(knows, 1000) for knows in (1.0, 0.5, 0.0)}
     else:

@@ -1,16 +1,20 @@
 """An active order: known chances, kept in the labels, and a mean that allows for them."""
 
+import asyncio
 import math
 import random
 import sqlite3
 from pathlib import Path
 
 import numpy as np
+from aiohttp.test_utils import make_mocked_request
 
 import runs
 from annotation.labelling_here import table
 from dikast.annotation.active_order import Priority, chances, uncertainty_of
+from dikast.annotation.label_store import SKIPPED, Labelled, LabelStore
 from dikast.annotation.labelling_questions import ToLabel, read_questions
+from dikast.annotation.labelling_server import LabelServer
 from dikast.annotation.precision import progress
 from dikast.annotation.session import Shares, judged_by, opened
 from dikast.core.gold import LABEL_CHANCE
@@ -103,3 +107,50 @@ def test_random_order_keeps_the_form_that_earlier_versions_read(tmp_path: Path) 
     database = sqlite3.connect(tmp_path / "labels" / "labels.sqlite")
     assert database.execute("pragma user_version").fetchone() == (1,)
     database.close()
+
+
+def test_what_is_skipped_or_practised_does_not_draw_the_mean_to_0(tmp_path: Path) -> None:
+    items = runs.write_jsonl(tmp_path / "i.jsonl", runs.rows(30))
+    questions = read_questions(str(items), {}, load_rubric("helpfulness"), "absolute")
+    judged = {each.key: (int(each.known) - 1) / 8 + 0.2 for each in questions}
+    with opened(tmp_path / "labels", questions, Shares(training=4), dict.fromkeys(judged, 1.0)) as session:
+        store, said = session.store, {}
+        while due := store.due(1):
+            value = SKIPPED if due.place % 7 == 5 else session.questions[due.question].known
+            store.keep(due.id, value, "?" * (not value))
+            if due.kind == "item" and value:
+                said[due.question] = (int(value) - 1) / 4
+        found = progress(session.questions, store.labels(), judged, store.chances())["mean (0 to 1)"]
+    # gold is 2 x judged - .4 here, so the skipped questions are predicted as if labelled; practice has no part in it
+    assert (found.n, len(said)) == (22, 22)
+    assert math.isclose(found.value, np.mean([(int(each.known) - 1) / 4 for each in questions[4:]]))
+    assert "4 unlabelled" in found.method
+
+
+class Hurried(LabelStore):
+    """A store whose rater takes the last label back just after it was read."""
+
+    def labels(self) -> list[Labelled]:
+        """As the rater is quicker than the page."""
+        found = super().labels()
+        self.undo(1, self.last(1) or 0)
+        return found
+
+
+def test_a_label_taken_back_while_the_page_is_made(tmp_path: Path) -> None:
+    """The owner's page shows one moment (it had a label without a chance, and was an error 500)."""
+    items = runs.write_jsonl(tmp_path / "i.jsonl", runs.rows(9))
+    questions = read_questions(str(items), {}, load_rubric("helpfulness"), "absolute")
+    judged = dict.fromkeys([each.key for each in questions], 0.5)
+    with opened(tmp_path / "labels", questions, Shares(), judged) as session:
+        for _ in range(5):
+            due = session.store.due(1)
+            assert due is not None
+            session.store.keep(due.id, "3")
+        store = Hurried(tmp_path / "labels")
+        server = LabelServer(store, session.questions, session.owner, judged=judged)
+        request = make_mocked_request("GET", "/", match_info={"token": session.owner})
+        for left in (5, 4):
+            page = asyncio.run(server._progress(request))
+            assert f"(n = {left})" in str(getattr(page, "text", "")), left
+        store.close()

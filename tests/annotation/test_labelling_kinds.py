@@ -13,6 +13,7 @@ import axe
 import runs
 from annotation.labelling_here import Served, press, table
 from browser import CHROMIUM, Browser, browser
+from dikast.annotation.label_store import Labelled
 from dikast.annotation.labelling_questions import Kind, ToLabel, claims_of, read_questions
 from dikast.annotation.marks import box_alike, boxes_from, most_marked, span_alike, spans_from, words_of
 from dikast.annotation.precision import Left, left_to_label, progress
@@ -105,7 +106,14 @@ def test_the_claims_of_a_response_are_one_observation_of_agreement(tmp_path: Pat
     assert found.half_width > 1.4 * share([1, 0] * 6, 0.95).half_width
     questions = read_questions(str(tmp_path / "i.jsonl"), {}, load_rubric("helpfulness"), "claims")
     by_key = {each.key: each for each in questions}
-    assert left_to_label(by_key, [questions[0].key, questions[1].key]) == Left("item", 1, 3)
+    keys = [each.key for each in questions]
+    labels = [Labelled("1", key, "item", "right", "") for key in (*keys[:2], keys[3])]
+    # two items are labelled in part, two not at all; of the last nobody is asked any more
+    assert left_to_label(by_key, labels, [keys[2], *keys[4:9]]) == Left("item", 2, 3, 1)
+    assert left_to_label(by_key, labels, []) == Left("item", 2, 0, 0)
+    # of which the judge failed on the whole second item: its label has no part in the mean
+    judged = dict.fromkeys(keys[:3] + keys[6:], 1.0)
+    assert left_to_label(by_key, labels, [keys[2], *keys[4:9]], judged) == Left("item", 1, 2, 1)
 
 
 def test_marks_are_written_as_the_audit_reads_them(tmp_path: Path) -> None:

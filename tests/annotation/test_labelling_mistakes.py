@@ -278,16 +278,20 @@ def test_labels_that_arrive_together_are_written_together(tmp_path: Path) -> Non
 def test_the_stop_rule() -> None:
     # ±.06 from 30 labels: ±.03 takes 30 (.06/.03)^2 = 120 labels, 90 more
     found = Estimate(0.5, 30, 0.44, 0.56)
-    assert stop_rule(found, 0.03, Left("question", 30, 90)) == (
+    assert stop_rule(found, 0.03, Left("question", 30, 90, 90)) == (
         "labels on 90 more questions bring the interval from ±0.060 to ±0.03"
     )
-    assert stop_rule(found, 0.03, Left("question", 30, 89)) == (
+    assert stop_rule(found, 0.03, Left("question", 30, 89, 89)) == (
         "±0.03 would take labels on 90 more questions, and 89 are left: the interval is ±0.060"
     )
     # the same 30 labels on the claims of 10 responses: 10 (.06/.03)^2 = 40 items, 30 more
-    assert stop_rule(found, 0.03, Left("item", 10, 30)).startswith("labels on 30 more items bring")
-    assert stop_rule(Estimate(0.5, 30, 0.48, 0.52), 0.03, Left("question", 30, 9)).startswith("enough")
-    assert stop_rule(Estimate(0.5, 1), 0.03, Left("question", 1, 9)).startswith("too few labels")
+    assert stop_rule(found, 0.03, Left("item", 10, 35, 30)).startswith("labels on 30 more items bring")
+    assert stop_rule(found, 0.03, Left("item", 10, 10, 0)) == (
+        "±0.03 would take labels on 30 more items, and 0 have no label yet, 10 labels on some of their questions only:"
+        " the interval is ±0.060"
+    )
+    assert stop_rule(Estimate(0.5, 30, 0.48, 0.52), 0.03, Left("question", 30, 9, 9)).startswith("enough")
+    assert stop_rule(Estimate(0.5, 1), 0.03, Left("question", 1, 9, 9)).startswith("too few labels")
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,8 @@ create table event(id integer primary key autoincrement, task integer not null r
     value text not null, reason text not null, at real not null);
 """
 _PRIORITIES = "create table priority(question text primary key, weight real not null, place real not null)"
+# time, rater, task, question, kind, what, value, reason, swapped
+Event = tuple[float, str, int, str, str, str, str, str, int]
 
 
 class Due(NamedTuple):
@@ -180,6 +182,23 @@ class LabelStore:
         )
         return {name: (done, due) for name, done, due in rows}
 
+    @contextmanager
+    def one_moment(self) -> Iterator[None]:
+        """All that is read inside is of one moment, whatever is written meanwhile."""
+        self._db.execute("begin")
+        try:
+            yield
+        finally:
+            self._db.execute("commit")
+
+    def open_questions(self) -> set[str]:
+        """The questions that a rater has yet to answer, without practice and repeats."""
+        rows = self._db.execute(
+            "select distinct task.question from task left join label on label.task=task.id"
+            " where task.kind='item' and label.task is null"
+        )
+        return {key for (key,) in rows}
+
     def labels(self) -> list[Labelled]:
         """Every label that counts, including skips, in the order of tasks."""
         rows = self._db.execute(
@@ -202,7 +221,7 @@ class LabelStore:
         )
         return chances(order, asked, dict(reached))
 
-    def trail(self) -> list[tuple[float, str, int, str, str, str, str, str, int]]:
+    def trail(self) -> list[Event]:
         """All events, in order: time, rater, task, question, kind, what, value, reason, swapped."""
         return list(
             self._db.execute(

@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import math
 import ssl
 import time
 from collections.abc import Callable, Mapping
@@ -16,6 +17,7 @@ from dikast.annotation.labelling_questions import MARKS, ToLabel
 from dikast.annotation.marks import boxes_from, spans_from
 from dikast.annotation.own_pages import form_of, guard, html, serve_pages
 from dikast.annotation.precision import left_to_label, progress, stop_rule
+from dikast.audit.estimate import Estimate
 from dikast.core.media import load_image, resolved
 from dikast.core.part import Image, images_of, text_of
 
@@ -147,15 +149,14 @@ class LabelServer:
     async def _progress(self, request: web.Request) -> web.StreamResponse:
         if hashed(request.match_info["token"]) != self._owner:
             raise web.HTTPNotFound
-        labels = self.store.labels()
-        found = await asyncio.to_thread(progress, self.questions, labels, self.judged, self.store.chances())
-        done = {each.question for each in labels if each.kind == "item" and each.value != SKIPPED}
-        rule = stop_rule(found["mean (0 to 1)"], self.aim, left_to_label(self.questions, done))
-        figures = [
-            (name, f"{each:.3f} (n = {each.n:,})" if each.n else f"not known yet{f': {each.note}' * bool(each.note)}")
-            for name, each in found.items()
-        ]
-        return html(render_owner(self.store.counts(), figures, rule, self.name))
+        with self.store.one_moment():
+            labels, chances, due = self.store.labels(), self.store.chances(), self.store.open_questions()
+            counts = self.store.counts()
+        found = await asyncio.to_thread(progress, self.questions, labels, self.judged, chances)
+        left = left_to_label(self.questions, labels, due, self.judged)
+        rule = stop_rule(found["mean (0 to 1)"], self.aim, left)
+        figures = [(name, _told(each)) for name, each in found.items()]
+        return html(render_owner(counts, figures, rule, self.name))
 
     def _who(self, request: web.Request) -> int:
         """The rater of a link, within the rate limit; 404 for an unknown link, without further details."""
@@ -186,6 +187,11 @@ def _marks(question: ToLabel, given: Any) -> str:
     if value == "[]":
         raise web.HTTPBadRequest(text="mark something, or press the button that says there is nothing to mark")
     return value
+
+
+def _told(figure: Estimate) -> str:
+    why = f": {figure.note}" if figure.note and math.isnan(figure.low) else ""
+    return f"{figure:.3f} (n = {figure.n:,}){why}" if figure.n else f"not known yet{why}"
 
 
 def _pictures(question: ToLabel) -> list[Image]:

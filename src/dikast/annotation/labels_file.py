@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from dikast.annotation.label_store import SKIPPED, LabelStore
+from dikast.annotation.label_store import SKIPPED, Event, LabelStore
 from dikast.annotation.labelling_questions import ToLabel
 from dikast.annotation.marks import most_marked
 from dikast.core.gold import LABEL_CHANCE
@@ -30,16 +30,17 @@ def write_labels(folder: Path, store: LabelStore, questions: Mapping[str, ToLabe
     formula have an apostrophe in front, which the audit knows. `labelled.jsonl` has an item for each labelled question,
     with its rubric and one gold label, for `dikast train` and `dikast corpus convert`.
     """
-    raters = list(store.counts())
+    with store.one_moment():
+        raters, labels, chances, trail = list(store.counts()), store.labels(), store.chances(), store.trail()
     given: dict[str, dict[str, str]] = {}
-    for each in store.labels():
+    for each in labels:
         if each.kind == "item" and each.value != SKIPPED:
             given.setdefault(each.question, {})[each.rater] = each.value
-    given, chances = {key: given[key] for key in questions if key in given}, store.chances()
+    given = {key: given[key] for key in questions if key in given}
     rows = (_row(questions[key], said, raters, chances.get(key)) for key, said in given.items())
     write_records(folder / LABELS, rows, escape_formulas=True)
     write_items(folder / ITEMS, _taught(questions, given))
-    write_records(folder / TRAIL, _trail(store, questions), escape_formulas=True)
+    write_records(folder / TRAIL, _trail(trail, questions), escape_formulas=True)
     return sum(map(len, given.values()))
 
 
@@ -101,9 +102,9 @@ def _taught_gold(question: ToLabel, said: Sequence[str]) -> dict[str, Any] | Non
     return {"preference": agreed, **several} if question.kind == "pairwise" else {question.kind: orjson.loads(agreed)}
 
 
-def _trail(store: LabelStore, questions: Mapping[str, ToLabel]) -> list[dict[str, Any]]:
+def _trail(trail: Sequence[Event], questions: Mapping[str, ToLabel]) -> list[dict[str, Any]]:
     rows = []
-    for at, rater, task, key, kind, what, value, reason, swapped in store.trail():
+    for at, rater, task, key, kind, what, value, reason, swapped in trail:
         question = questions[key]
         rows.append({
             "time": datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds"), "rater": rater,

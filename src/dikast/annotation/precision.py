@@ -82,7 +82,9 @@ def progress(
         "same label again (repeats)": _share(again),
         "same as the known label": _share(right),
     }
-    found["mean (0 to 1)"] = _mean(questions, by_question, judged, chances)
+    practised = {each.question for each in labels if each.kind == "training"}
+    asked = {key: each for key, each in questions.items() if key not in practised}
+    found["mean (0 to 1)"] = _mean(asked, by_question, judged, chances)
     return found
 
 
@@ -123,19 +125,34 @@ def _mean(
 
 
 class Left(NamedTuple):
-    """How many units have a label, and how many do not: items where some hold several questions, else questions."""
+    """How many units have a label, have an open question, and have that and no label: items where some hold several
+    questions, else questions.
+    """
 
     unit: str
     labelled: int
     left: int
+    new: int
 
 
-def left_to_label(questions: Mapping[str, ToLabel], done: Collection[str]) -> Left:
-    """What the stop rule counts; `done` are the questions with a label."""
+def left_to_label(
+    questions: Mapping[str, ToLabel],
+    labels: Sequence[Labelled],
+    due: Collection[str],
+    judged: Mapping[str, float] | None = None,
+) -> Left:
+    """What the stop rule counts; `due`: questions that a rater has yet to answer.
+
+    As in the mean of `progress`, questions that are not `judged` do not count, unless all labels are of such.
+    """
     code = _items_of(questions)
-    items, labelled = set(code.values()), {code[key] for key in done}
-    unit = "question" if len(items) == len(code) else "item"
-    return Left(unit, len(labelled), len(items) - len(labelled))
+    done = {each.question for each in labels if each.kind == "item" and each.value != SKIPPED}
+    usable = set(code)
+    if judged is not None and not done.isdisjoint(judged):
+        usable.intersection_update(judged)
+    labelled, left = ({code[key] for key in usable.intersection(each)} for each in (done, set(due) - done))
+    unit = "question" if len(set(code.values())) == len(code) else "item"
+    return Left(unit, len(labelled), len(left), len(left - labelled))
 
 
 def stop_rule(found: Estimate, aim: float, left: Left) -> str:
@@ -149,6 +166,10 @@ def stop_rule(found: Estimate, aim: float, left: Left) -> str:
     if due <= 0:
         return f"enough: the interval is ±{found.half_width:.3f}, and ±{aim:g} was asked for"
     more = f"labels on {counted(int(due), f'more {left.unit}')}"
-    if due > left.left:
-        return f"±{aim:g} would take {more}, and {left.left:,} are left: the interval is ±{found.half_width:.3f}"
+    if due > left.new:
+        told = f"{left.left:,} {'is' if left.left == 1 else 'are'} left"
+        if left.left > left.new:
+            verb = "has" if left.new == 1 else "have"
+            told = f"{left.new:,} {verb} no label yet, {left.left - left.new:,} labels on some of their questions only"
+        return f"±{aim:g} would take {more}, and {told}: the interval is ±{found.half_width:.3f}"
     return f"{more} bring the interval from ±{found.half_width:.3f} to ±{aim:g}"

@@ -103,7 +103,8 @@ def _active_table(
     ]
     title = f"Mean of gold, from {counted(len(y), 'label')} and {counted(len(rest), 'verdict')} without a label"
     note = "each label is weighted by the inverse of the probability with which it was chosen (label_chance)"
-    return table("few labels", title + given.unit, ("from", "mean"), rows, note)
+    also = "valid if the rows that no rater was asked about are a random sample of all"
+    return table("few labels", title + given.unit, ("from", "mean"), rows, note, also)
 
 
 def _chances(data: Data, labelled: Masks) -> Floats | None:

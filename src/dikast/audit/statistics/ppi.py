@@ -109,15 +109,17 @@ def active_mean(
     """The mean of gold over all items, from verdicts on all and labels on some that were chosen with unequal chances.
 
     gold, judged, chance (n,): label, verdict and probability (0 < p <= 1) of being chosen of the labelled items;
-    unlabelled (N,): verdicts of the others. Each item adds its prediction a + b f, and a labelled one (y - a - b f) / p
-    besides; a and b are those that make the variance of the choice least, sum of (1 - p) / p^2 (y - a - b f)^2. As n
-    grows the estimate is unbiased whatever the judge's errors; where every p is 1 it is the mean of the labels. The
-    interval is Student's with k - 2 degrees of freedom, where k <= n is the effective number of labels, (sum w)^2 / sum
-    w^2 for the weights w = (1 - p) / p^2; with `cluster` (n + N,), codes of the labelled rows and then of the others,
-    the variance is that of cluster sums, and k is at most the number of clusters with a label.
+    unlabelled (N,): verdicts of the others. The estimate is the mean of the predictions a + b f of all items and the
+    mean of the labelled ones' errors y - a - b f, weighted by 1 / p; a and b make the sum of (y - a - b f)^2 / p^2
+    least. As n grows it is unbiased whatever the judge's errors. Only ratios of the chances count: items that had no
+    chance, because nobody was asked about them, must be a random sample of all. Where every p is 1, the labels are
+    taken as one too, and without others the estimate is their mean. The interval is Student's with k - 2 degrees of
+    freedom, where k <= n is the effective number of labels, (sum w)^2 / sum w^2 for the weights w = 1 / p^2; with
+    `cluster` (n + N,), codes of the labelled rows and then of the others, the variance is that of cluster sums, and k
+    is at most the number of clusters with a label.
     Neither the value nor an end lies outside `within`. Raises ValueError for a chance outside (0, 1].
     Source: Zrnic & Candes 2024, "Active Statistical Inference" (2403.03208), the mean; departures: the intercept a,
-    Student's quantile, and the effective number of labels.
+    the weights 1 / p as shares of their sum (Hajek's ratio estimator), Student's quantile, and the effective number.
     """
     y, f, p, rest = (np.asarray(each, np.float64) for each in (gold, judged, chance, unlabelled))
     n, total = len(y), len(y) + len(rest)
@@ -125,20 +127,24 @@ def active_mean(
         raise ValueError("the probability of being chosen lies above 0 and is at most 1")
     if n < 3:
         return undefined(n, "needs at least three labels", level=level)
-    weight = (1 - p) / p**2
+    weight, share = p**-2, 1 / p / np.sum(1 / p)
     a, b = _line(y, f, weight)
-    parts = np.concatenate([a + b * f + (y - a - b * f) / p, a + b * rest])
-    value = float(parts.mean())
+    wrong, predicted = y - a - b * f, a + b * np.concatenate([f, rest])
+    bias = float(np.sum(share * wrong))
+    value = float(predicted.mean()) + bias
+    parts = (predicted - predicted.mean()) / total  # what each item adds to the error
+    parts[:n] += share * (wrong - bias)
     method, note = f"active inference, {len(rest):,} unlabelled", f"weight {b:.3f}"
-    effective = float(weight.sum() ** 2 / (weight**2).sum()) if weight.any() else float(n)
-    free = effective - 2
+    free = float(weight.sum() ** 2 / (weight**2).sum()) - 2
     if cluster is None:
-        error = math.sqrt(float(np.var(parts, ddof=1)) / total)
+        error = math.sqrt(float(np.sum(parts**2)) * total / (total - 1))
     else:
-        error, free = error_of((parts - value) / total, cluster).error, min(free, clusters_of(cluster[:n]).max() - 1.0)
+        error, free = error_of(parts, cluster).error, min(free, clusters_of(cluster[:n]).max() - 1.0)
         method += ", by cluster"
     if free < 1:
-        return Estimate(value, n, level=level, method=method, note="too few labels for an interval")
+        return Estimate(
+            value, n, level=level, method=method, note="too few labels, or too unequal chances, for an interval"
+        )
     error *= math.sqrt((free + 2) / free)  # two coefficients are fitted
     half = t_of(level, free) * error
     return kept_within(Estimate(value, n, value - half, value + half, level, method, note=note), within)
@@ -241,9 +247,7 @@ def _variance(values: Floats) -> float:
 
 
 def _line(y: Floats, f: Floats, weight: Floats) -> tuple[float, float]:
-    """Intercept and slope of the weighted least squares line; 0 and 0 without weight, slope 0 where f is constant."""
-    if not weight.any():
-        return 0.0, 0.0
+    """Intercept and slope of the weighted least squares line; slope 0 where f is constant."""
     middle_y, middle_f = np.average(y, weights=weight), np.average(f, weights=weight)
     spread = float(np.sum(weight * (f - middle_f) ** 2))
     slope = float(np.sum(weight * (f - middle_f) * (y - middle_y))) / spread if spread > 1e-12 else 0.0
