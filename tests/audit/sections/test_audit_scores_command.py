@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from audit_tables import Run, refused, rows_of, scores, values, write
 
@@ -101,6 +102,30 @@ def test_unlabelled_verdicts_bring_few_labels(tmp_path: Path, run_audit: Run) ->
     ]
     found = run_audit(write(tmp_path / "y.csv", binary), "--score", "score", "--gold", "gold", "--scale", "0-1")
     assert any("Rogan-Gladen" in row["from"] for row in found["tables"]["few labels"]["rows"])
+
+
+@pytest.mark.parametrize("place", ["gold file", "gold@file", "audited file", "not in the first row", "nowhere"])
+def test_labels_with_unequal_chances_are_weighted_wherever_they_stand(
+    place: str, tmp_path: Path, run_audit: Run
+) -> None:
+    rows = [{**row, "id": f"r{k}", "label_chance": None} for k, row in enumerate(scores(200))]
+    for k, row in enumerate(rows):
+        row |= {"label_chance": 0.1 + k % 3 / 4} if k % 4 == 1 else {"gold": None}
+    labels = [{name: row[name] for name in ("id", "gold", "label_chance")} for row in rows]
+    if place == "not in the first row":
+        rows = [{name: value for name, value in row.items() if value is not None} for row in rows]
+    elif place == "nowhere":
+        rows = [{**row, "label_chance": None} for row in rows]
+    elif place != "audited file":
+        rows = [{"id": row["id"], "score": row["score"]} for row in rows]
+    write(tmp_path / "labels.csv", labels)
+    path = write(tmp_path / ("x.jsonl" if place == "not in the first row" else "x.csv"), rows)
+    where = {"gold file": ("gold", "--gold-file", tmp_path / "labels.csv"), "gold@file": ("gold@labels.csv",)}
+    line = (path, "--score", "score", "--scale", "1-5", "--draws", "1", "--gold", *where.get(place, ("gold",)))
+    found = run_audit(*line)
+    names = [row["from"] for row in found["tables"]["few labels"]["rows"]]
+    assert ("labels and verdicts (active inference)" in names) == (place != "nowhere")
+    assert any("unequal chances" in note for note in found["notes"]) == (place != "nowhere")
 
 
 def test_log_probabilities_below_the_floor_are_no_opinion(tmp_path: Path, run_audit: Run) -> None:

@@ -119,7 +119,8 @@ def _chances(data: Data, labelled: Masks) -> Floats | None:
             chance = math.nan
         if not 0 < chance <= 1:
             told = f"{data.objects['chance'][at]!r:.40} is no probability above 0: copy the column as annotate wrote it"
-            raise UserError(f"{data.plan.gold_file}: column {LABEL_CHANCE!r} of a labelled row: {told}")
+            file = data.plan.gold_file or Ref.of(data.plan.gold[0]).file or data.plan.file
+            raise UserError(f"{file}: column {LABEL_CHANCE!r} of a labelled row: {told}")
         found.append(chance)
     return np.array(found)
 

@@ -77,6 +77,7 @@ class Wanted:
     objects: Sequence[str] = ()
     scale: Scale | None = None
     failed: frozenset[str] = frozenset()
+    optional: frozenset[str] = frozenset()  # of `objects`, those that no record need have
     log: frozenset[str] = frozenset()  # columns of logarithms, in which minus infinity stands for nothing
 
 
@@ -102,7 +103,7 @@ def read_frame(rows: Rows, wanted: Wanted, each: Callable[[Mapping[str, Any]], o
     if not lines:
         raise DataError("the file holds no records", path=rows.path)
     for column in columns:
-        if not column.seen:
+        if not column.seen and column.name not in wanted.optional:
             raise _no_column(column.name, rows.path, known)
     return Frame(
         rows.path,

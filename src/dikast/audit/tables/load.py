@@ -30,10 +30,11 @@ from dikast.audit.tables.refs import (
     Long,
     Ref,
     Refs,
-    label_chance,
+    label_chances,
     played,
     rated,
     refuse_all_of_nothing,
+    take_chance,
     take_derived,
     within_columns,
 )
@@ -46,6 +47,7 @@ from dikast.audit.tables.run_rows import (
     open_rows,
 )
 from dikast.core.errors import UserError
+from dikast.core.gold import LABEL_CHANCE
 from dikast.core.runs.run_files import GOLD
 from dikast.core.text import counted, near_miss
 
@@ -132,7 +134,6 @@ def _refs(plan: AuditPlan, run: bool) -> Refs:
         if (name := getattr(plan, role)) and not name.startswith("=") and (role, name) != ("cluster", NO_CLUSTER):
             refs.words[role] = Ref.of(name)
     refs.words |= {role: Ref.of(name) for role, name in within_columns(plan, run).items()}
-    refs.objects |= label_chance(plan)
     refs.words |= {f"by {i}": Ref.of(name) for i, name in enumerate(plan.by)}
     refs.words |= {f"where {i}": Ref.of(name.partition("=")[0]) for i, name in enumerate(plan.where)}
     refs.numbers |= {f"logprob {i}": Ref.of(name) for i, name in enumerate(plan.logprobs)}
@@ -156,6 +157,7 @@ def _refs(plan: AuditPlan, run: bool) -> Refs:
         words = ("marker", "conflict", "item", "criterion", "response", "status", "rubric")
         refs.words |= {name: Ref(name, "") for name in words}
     take_derived(refs, plan)
+    refs.objects |= label_chances(refs)
     return refs
 
 
@@ -240,6 +242,7 @@ def _read_all(
             )
         _take(data, refs, other, file, found.partner)
         places[file] = other.path, np.where(found.partner < 0, 0, other.lines[found.partner])
+    take_chance(data.objects)
     _derive(data, refs, places)
     for role in ("score", *(f"gold {i}" for i in range(len(plan.gold))), *_ANNOTATIONS):
         if role in data.objects:  # a list in the cell of a table
@@ -272,7 +275,9 @@ def _wanted(refs: Refs, file: str, plan: AuditPlan, keys: tuple[str, ...], *, sa
     failed = frozenset(plan.failed)
     numbers = names(refs.numbers) + ["sample"] * sample
     log = frozenset(names({role: ref for role, ref in refs.numbers.items() if role.startswith("logprob ")}))
-    return Wanted(numbers, [*names(refs.words), *keys], names(refs.objects), plan.scale, failed, log)
+    words, objects = [*names(refs.words), *keys], names(refs.objects)
+    alone = objects.count(LABEL_CHANCE) == 1 and LABEL_CHANCE not in (*numbers, *words)  # nothing else asks for it
+    return Wanted(numbers, words, objects, plan.scale, failed, frozenset({LABEL_CHANCE} if alone else ()), log)
 
 
 def _take(data: Data, refs: Refs, frame: Frame, file: str, index: Codes | None) -> None:
@@ -337,9 +342,7 @@ def _run_gold(plan: AuditPlan, names: list[str]) -> dict[str, dict[str, Any]]:
     """Gold of a run folder: from --gold-file, or from the gold that the run wrote beside its verdicts."""
     key = plan.key[0] if len(plan.key) == 1 else ""
     if plan.gold_file is not None:
-        return gold_by_item(
-            plan.gold_file, [*(names or ["gold"]), *(each.name for each in label_chance(plan).values())], key
-        )
+        return gold_by_item(plan.gold_file, [*(names or ["gold"]), LABEL_CHANCE], key)
     if not has_gold(plan.file) or (names and names != ["gold"]):
         return {}
     return gold_by_item(plan.file / GOLD, ["gold"])

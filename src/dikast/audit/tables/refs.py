@@ -3,12 +3,12 @@
 import dataclasses
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dikast.audit.plan import AuditPlan
 from dikast.audit.tables.derived import in_order
 from dikast.audit.tables.long_form import ALL, LongRows
-from dikast.audit.tables.run_rows import PROMPT, kept_metadata, of_shared_responses, open_rows
+from dikast.audit.tables.run_rows import PROMPT, kept_metadata, of_shared_responses
 from dikast.core.errors import UserError
 from dikast.core.gold import LABEL_CHANCE
 
@@ -16,6 +16,7 @@ UNEQUAL = (
     "labels were chosen with unequal chances (label_chance): the mean of gold under few labels allows for it; agreement"
     " and bias are of the labelled rows, of which more are rows that the judge was less certain of"
 )
+_CHANCE = "chance "  # before a number: roles of columns that may hold chances
 PLAYED = ("played system", "played prompt")  # whose response a row is of, and what was asked, for a leaderboard
 
 
@@ -62,14 +63,24 @@ def take_derived(refs: Refs, plan: AuditPlan) -> None:
                 refs.objects[f"input {name}"] = Ref.of(name)
 
 
-def label_chance(plan: AuditPlan) -> dict[str, Ref]:
-    """The role `chance`, where the gold file has a column of it, as `dikast annotate --order active` writes.
+def label_chances(refs: Refs) -> dict[str, Ref]:
+    """Where the probability with which a row was chosen to be labelled may stand: beside gold, or in the audited file.
 
-    It is the probability with which each row was chosen to be labelled.
+    `dikast annotate --order active` writes it. Call it when derived columns are known by what they are made of.
     """
-    if plan.gold_file is None or LABEL_CHANCE not in next(iter(open_rows(plan.gold_file)), ({}, 0))[0]:
-        return {}
-    return {"chance": Ref(LABEL_CHANCE, "" if plan.file.is_dir() else str(plan.gold_file))}
+    roles = {**refs.numbers, **refs.words, **refs.objects}
+    files = [ref.file for kind in ("gold ", "input ") for role, ref in roles.items() if role.startswith(kind)]
+    gold = any(role.startswith("gold ") for role in (*roles, *(made.partition(":")[2] for made in refs.made)))
+    return (
+        {f"{_CHANCE}{i}": Ref(LABEL_CHANCE, file) for i, file in enumerate(dict.fromkeys([*files, ""]))} if gold else {}
+    )
+
+
+def take_chance(objects: dict[str, list[Any]]) -> None:
+    """Keep as the role `chance` the first of the columns of `label_chances` that holds anything."""
+    found = [objects.pop(role) for role in sorted(objects) if role.startswith(_CHANCE)]
+    if (first := next((each for each in found if any(value not in (None, "") for value in each)), None)) is not None:
+        objects["chance"] = first
 
 
 class Long(NamedTuple):

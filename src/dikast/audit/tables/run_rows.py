@@ -370,7 +370,7 @@ def gold_by_item(path: str | Path, columns: Sequence[str], key: str = "") -> dic
             if value is not None:
                 found[column].setdefault(item, {})[asked] = value
     for column, values in found.items():
-        if not values:
+        if not values and column != LABEL_CHANCE:  # only where rows were chosen with unequal chances
             raise UserError(f"{path}: no record has a value for {column!r}")
     return {
         column: {item: _of_all_rows(told, place[item]) for item, told in values.items()}
