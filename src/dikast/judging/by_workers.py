@@ -5,8 +5,9 @@ process. The driver has planned the run: it takes only lines whose keys it is wa
 """
 
 import itertools
-import pickle
+import secrets
 import socket
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -52,6 +53,7 @@ class JudgedBatch:
     cost: float | None = None
     uncosted: bool = False  # some verdict has tokens and no cost
     unsent: str = ""
+    broken: str = ""  # the exception, no error of Dikast's, that ended the batch
 
     def add(self, verdict: Verdict) -> None:
         """Seal a verdict and count it; one of a question that was never sent is left out."""
@@ -82,9 +84,12 @@ class Spreading(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Terms:
-    """What makes a judge of a worker's engine, and says which questions an item makes."""
+    """What makes a judge of a worker's engine, and says which questions an item makes.
+
+    Copies are equal, so that a worker keeps one judge for a run.
+    """
 
     rubric: Rubric | Sheet | None
     format: Format
@@ -94,6 +99,13 @@ class _Terms:
     samples: range
     hash: str
     media: MediaRules
+    token: str = field(default_factory=secrets.token_hex)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Terms) and other.token == self.token
+
+    def __hash__(self) -> int:
+        return hash(self.token)
 
 
 def keyed(
@@ -119,16 +131,20 @@ def keyed(
 def judged_by_workers(
     engine: Spreading, judge: Judge, format: Format, shape: Shape, samples: range, items: Iterator[KeyedItem]
 ) -> Iterator[JudgedBatch]:
-    """The verdicts of the items' questions, in batches in order of arrival, each question once."""
+    """The verdicts of the items' questions, in batches in order of arrival, each question once.
+
+    Where a worker raises what is no error of Dikast's, what is under way comes to its end, and RunError is raised.
+    """
+    broken = ""
     with media_rules() as media:
-        terms = pickle.dumps(
-            _Terms(judge.rubric, format, judge.settings, judge.equate, shape, samples, judge.hash, media)
-        )
+        terms = _Terms(judge.rubric, format, judge.settings, judge.equate, shape, samples, judge.hash, media)
 
     def failed(batch: list[KeyedItem], error: EngineError) -> JudgedBatch:
         return judge_batch(terms, _Dead(judge.engine, error), batch, lambda: None)
 
-    for batch, judged in engine.spread(partial(judge_batch, terms), items, failed, unanswered):
+    going = itertools.takewhile(lambda _: not broken, items)
+    for batch, judged in engine.spread(partial(judge_batch, terms), going, failed, unanswered):
+        broken = broken or judged.broken
         due = {key for _, keys in batch for key in keys if key is not None}
         lines, judged.lines = judged.lines, []
         for line in lines:
@@ -136,9 +152,11 @@ def judged_by_workers(
                 due.discard(key)
                 judged.lines.append(line)
         yield judged
+    if broken:
+        raise RunError(f"the run ended, and what was answered is kept: {broken}")
 
 
-def judge_batch(terms: bytes, engine: Engine, batch: Sequence[KeyedItem], tick: Callable[[], None]) -> JudgedBatch:
+def judge_batch(terms: _Terms, engine: Engine, batch: Sequence[KeyedItem], tick: Callable[[], None]) -> JudgedBatch:
     """Judge items on this machine; `tick` is called at the first verdict."""
     found = JudgedBatch()
     try:
@@ -149,6 +167,9 @@ def judge_batch(terms: bytes, engine: Engine, batch: Sequence[KeyedItem], tick: 
                 found.add(verdict)
     except DikastError as error:
         found.unsent = f"the worker on {socket.gethostname()}: {error}"
+    except Exception as error:  # not raised, since the verdicts so far would be lost with it
+        told = f"{type(error).__name__}: {error}"
+        found.broken = f"the worker on {socket.gethostname()}: {told}\n{traceback.format_exc()}"
     return found
 
 
@@ -178,8 +199,7 @@ def _unlike(task: Task) -> str:
 
 
 @lru_cache(maxsize=4)
-def _judge(engine: Engine, terms: bytes) -> tuple[Judge, _Terms]:
-    told: _Terms = pickle.loads(terms)
+def _judge(engine: Engine, told: _Terms) -> tuple[Judge, _Terms]:
     settings, place = told.settings, "format" if told.format.kind == "absolute" else "compare_format"
     judge = Judge(
         engine,

@@ -193,6 +193,21 @@ def test_a_worker_that_is_killed_loses_and_doubles_nothing(cluster: Any, tmp_pat
     assert any("asked again, since a worker died" in note for note in summary["notes"])
 
 
+def broken_work(engine: Any, batch: list[Path], tick: Callable[[], None]) -> None:
+    with batch[0].open("a") as file:
+        file.write("called\n")
+    raise ZeroDivisionError("no death of a worker")
+
+
+@pytest.mark.slow
+def test_an_exception_of_the_work_is_raised_and_not_tried_again(cluster: Any, tmp_path: Path) -> None:
+    with RayEngine(JUDGE, workers="1") as engine:
+        with pytest.raises(ZeroDivisionError, match="no death of a worker"):
+            list(engine.spread(broken_work, iter([tmp_path / "calls"]), lambda batch, error: pytest.fail(str(error))))
+        assert (tmp_path / "calls").read_text() == "called\n"
+        assert len(list(engine.stream([ask(0)]))) == 1  # the worker lives
+
+
 @pytest.mark.slow
 def test_a_cluster_that_was_just_used_has_room_again(cluster: Any) -> None:
     for n in range(3):

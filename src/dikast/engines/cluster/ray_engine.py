@@ -286,10 +286,11 @@ class RayEngine(Closing):
         """Run `work(engine, batch, tick)` on the workers for batches of the parts; each batch comes back once.
 
         `work` is a function that workers can import, called beside the engine that each holds; it calls `tick` at its
-        first answer. `failed` is the result of a batch that several workers died of, `questions` how many a part holds.
+        first answer, and what it raises is raised here. `failed` is the result of a batch that several workers died of,
+        `questions` how many a part holds.
         """
         again, out = deque[_Batch](), dict[Any, tuple[_Running, _Batch]]()
-        ended, alone = False, 0.0
+        ended, alone, shared = False, 0.0, self._ray.put(work)  # pickled once, not with each batch
         self._make_room()
         self._streams += 1
         try:
@@ -301,7 +302,7 @@ class RayEngine(Closing):
                         if not batch.parts:
                             ended = True
                             break
-                        out[self._handed(worker, work, batch)] = (worker, batch)
+                        out[self._handed(worker, shared, batch)] = (worker, batch)
                 if not out and not again and ended:
                     return
                 if not self._running:
@@ -314,6 +315,8 @@ class RayEngine(Closing):
                     worker.out -= 1
                     try:
                         answered: Answered = self._ray.get(ref)
+                    except self._ray.exceptions.RayTaskError as error:  # of the worker, which lives
+                        raise error.cause from error
                     except self._ray.exceptions.RayError as error:
                         if (told := self._lost(worker, batch, error)) is not None:
                             yield Handed(batch.parts, failed(batch.parts, told))
@@ -329,12 +332,12 @@ class RayEngine(Closing):
             for ref in out:
                 self._ray.cancel(ref)
 
-    def _handed(self, worker: _Running, work: Callable[..., Any], batch: _Batch) -> Any:
-        handed = pickle.dumps((work, batch.parts), pickle.HIGHEST_PROTOCOL)
-        if len(handed) > _MOST_BYTES:
-            self._size = max(1, self._size * _MOST_BYTES // len(handed))
+    def _handed(self, worker: _Running, work: Any, batch: _Batch) -> Any:
+        some = batch.parts[:: len(batch.parts) // 16 + 1]  # the size is estimated
+        size = len(pickle.dumps(some, pickle.HIGHEST_PROTOCOL)) * len(batch.parts) // len(some)
+        self._size = max(1, min(self._size, self._size * _MOST_BYTES // size))
         worker.out += 1
-        return worker.actor.ask.remote(handed)
+        return worker.actor.ask.remote(work, batch.parts)
 
     def _fit(self, answered: Answered, n: int) -> None:
         """The size of the next batches: they take a quarter of a second, and some rounds of an engine's concurrency."""

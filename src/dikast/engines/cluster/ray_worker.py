@@ -1,7 +1,6 @@
 """The worker on a machine of the cluster: one engine, beside which it does what it is handed, batch by batch."""
 
 import os
-import pickle
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -71,15 +70,14 @@ class Worker:
         formats = dict(getattr(engine, "formats", {}))
         return Hello(host, "", version("dikast"), engine.name, engine.identity(), engine.versions(), formats, told)
 
-    def ask(self, handed: bytes) -> Answered:
-        """What the pickled function makes of the engine and a batch; it says when it has the first answer."""
+    def ask(self, work: Callable[[Engine, Any, Callable[[], None]], Any], batch: list[Any]) -> Answered:
+        """What the function makes of the engine and a batch; it says when it has the first answer."""
         assert self.engine is not None
         began, first = time.perf_counter(), [0.0]
 
         def tick() -> None:
             first[0] = first[0] or time.perf_counter() - began
 
-        work, batch = pickle.loads(handed)
         result = work(self.engine, batch, tick)
         notes, done = dict(getattr(self.engine, "notes", {})), dict(found_in(self.engine, "work", {}))
         return Answered(result, notes, done, first[0], time.perf_counter() - began)

@@ -1,0 +1,67 @@
+"""Judging on workers: one judge for a run in each, and an exception of an engine, which ends the run."""
+
+import pickle
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import pytest
+
+from dikast.core.errors import RunError
+from dikast.core.item import Item
+from dikast.core.media import media_rules
+from dikast.engines.base import Request
+from dikast.judging.by_workers import JudgedBatch, KeyedItem, _judge, _Terms, judged_by_workers
+from dikast.judging.judge import Judge
+from scripted import Scripted
+
+
+class Unlike(Scripted):
+    """Hashable by identity, as engines are; in this process it also works on batches of three, as those of Ray do."""
+
+    __hash__ = object.__hash__
+
+    def spread(self, work: Callable[..., Any], parts: Iterator[Any], *_: Any) -> Iterator[tuple[list[Any], Any]]:
+        while batch := list(islice(parts, 3)):
+            yield batch, pickle.loads(pickle.dumps(work))(self, batch, lambda: None)
+
+
+def breaking(after: int) -> Unlike:
+    """Raises what is no error of Dikast's once it has answered so often."""
+    engine = Unlike([])
+
+    def say(request: Request) -> str:
+        return "Verdict: 4" if len(engine.requests) <= after else str(1 // 0)
+
+    engine.say = say
+    return engine
+
+
+def judged(engine: Unlike) -> Iterator[JudgedBatch]:
+    judge = Judge(engine, "helpfulness")
+    items = [Item.of(f"Q{i}?", "A.", id=f"i{i}") for i in range(9)]
+    keyed: list[KeyedItem] = [(each, tuple(task.key for task in judge.tasks_of(each, "each"))) for each in items]
+    return judged_by_workers(engine, judge, judge.format, "each", range(1), iter(keyed))
+
+
+def test_a_worker_keeps_one_judge_for_a_run() -> None:
+    judge = Judge(Unlike([]), "helpfulness")
+    with media_rules() as media:
+        make = partial(_Terms, judge.rubric, judge.format, judge.settings, None, "each", range(1), judge.hash, media)
+    first, second = make(), make()
+    copies = [pickle.loads(pickle.dumps(first)) for _ in range(2)]
+    assert copies[0] == copies[1] == first != second
+    assert _judge(judge.engine, copies[0])[0] is _judge(judge.engine, copies[1])[0]  # type: ignore[arg-type]
+    assert _judge(judge.engine, second)[0] is not _judge(judge.engine, first)[0]  # type: ignore[arg-type]
+
+
+def test_an_exception_beside_the_engine_ends_the_run_and_keeps_what_was_answered() -> None:
+    engine, kept = breaking(after=5), list[JudgedBatch]()
+    with pytest.raises(RunError, match=r"what was answered is kept: the worker on .*: ZeroDivisionError"):
+        kept.extend(judged(engine))
+    assert (sum(len(batch.lines) for batch in kept), len(engine.requests)) == (
+        5,
+        6,
+    )  # nothing is asked after it, nor again
+    assert sum(len(batch.lines) for batch in judged(breaking(after=9))) == 9
