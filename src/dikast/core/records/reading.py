@@ -289,7 +289,8 @@ def _table(path: str, form: Form) -> Iterator[Record | DataError]:
             header = _header(row, path, feed.row)
         elif len(row) != len(header):
             message = (
-                f"the row has {len(row)} cells where the header has {len(header)}: quote cells that hold a delimiter"
+                f"the row has {len(row)} cells where the header has {len(header)}: quote cells that hold a delimiter "
+                'with double quotes (")'
             )
             yield DataError(message, path=path, line=feed.row)
         else:

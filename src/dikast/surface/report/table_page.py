@@ -27,6 +27,7 @@ from dikast.core.records.files import folder_of
 from dikast.core.records.reading import Record
 from dikast.core.scale import Scale
 from dikast.core.verdict import DISAGREE
+from dikast.surface.judge_runs import tell_columns
 from dikast.surface.report.collect import MOST_LABELS, RunPage
 from dikast.surface.report.contents import Thumbs
 from dikast.surface.report.queue import FAILED_SHARE, Entry, Said, add_texts
@@ -55,6 +56,7 @@ def collect_table(path: Path, asked: Asked) -> RunPage:
     plan, told = dataclasses.replace(asked.plan, file=path), ""
     if not (plan.long or (plan.logprobs and not plan.score)):
         plan, told = with_columns(plan)
+        tell_columns(str(path), told and f"columns {told}")
     page = RunPage(path, path.stem, "pairwise" if plan.pairwise else "absolute")
     page.summary = {"judge": f"column {plan.score}" if plan.score else "probabilities"}
     page.missing += [f"columns: {told}"] if told else []
