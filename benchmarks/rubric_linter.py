@@ -46,8 +46,11 @@ def faults(sample: Sample) -> Iterator[str]:
     if len(set(names)) < len(names):
         yield "one name for two"
     yield from (f"unit undefined: {said}" for said, told in _UNITS.items() if said in text and told not in text)
+    ruled = [term.name for term in spec.terms if term.rule != "each"]
     for term in spec.terms:
         longer = [name for name in names if name != term.name and term.name in name]
+        if term.rule == "each":  # "counts" is also a verb, in the rules of other terms
+            longer += ruled
         told = [s for s in re.split(r"(?<=[.?]) ", text)[2:] if term.name in s and not any(n in s for n in longer)]
         if (term.rule != "each") != bool(told):
             yield f"rule {term.rule}: {'unsaid' if not told else 'said without need'}"

@@ -193,14 +193,13 @@ def test_a_worker_that_is_killed_loses_and_doubles_nothing(cluster: Any, tmp_pat
     assert any("asked again, since a worker died" in note for note in summary["notes"])
 
 
-def broken_work(engine: Any, batch: list[Path], tick: Callable[[], None]) -> None:
-    with batch[0].open("a") as file:
-        file.write("called\n")
-    raise ZeroDivisionError("no death of a worker")
-
-
 @pytest.mark.slow
 def test_an_exception_of_the_work_is_raised_and_not_tried_again(cluster: Any, tmp_path: Path) -> None:
+    def broken_work(engine: Any, batch: list[Path], tick: Callable[[], None]) -> None:
+        with batch[0].open("a") as file:
+            file.write("called\n")
+        raise ZeroDivisionError("no death of a worker")
+
     with RayEngine(JUDGE, workers="1") as engine:
         with pytest.raises(ZeroDivisionError, match="no death of a worker"):
             list(engine.spread(broken_work, iter([tmp_path / "calls"]), lambda batch, error: pytest.fail(str(error))))
