@@ -211,12 +211,12 @@ def degenerate() -> dict[str, tuple[str, str, list[dict[str, Any]]]]:
     return {
         "all failed": ("grade", "mock:oracle,failing=1", runs.rows(6)),
         "one": ("grade", "mock:oracle", runs.rows(1)),
-        "constant": ("grade", "mock:first-slot,label=3", runs.rows(12)),
+        "constant": ("grade", "mock:constant,label=3", runs.rows(12)),
         "one gold": ("grade", "mock:random", runs.rows(12, gold=3)),
         "no gold": ("grade", "mock:random", without),
         "all pairs failed": ("compare", "mock:oracle,failing=1", runs.pairs(6)),
         "one pair": ("compare", "mock:oracle", runs.pairs(1)),
-        "always tie": ("compare", "mock:first-slot,label=tie", runs.pairs(12)),
+        "always tie": ("compare", "mock:constant,label=tie", runs.pairs(12)),
     }
 
 
