@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import signal
 import socket
 import threading
@@ -454,6 +455,9 @@ def test_chat_completions_and_decisions_by_the_openai_client() -> None:
         client.close()
 
 
+COUNTED = ("dikast_pending", "dikast_verdicts_total")
+
+
 def test_sigterm_answers_what_was_asked_and_ends_in_order(tmp_path: Path) -> None:
     told: list[int] = []
     with served("--judge", "mock:random,latency=0.05", "--rubric", "helpfulness", "--out", tmp_path / "kept") as (
@@ -470,7 +474,13 @@ def test_sigterm_answers_what_was_asked_and_ends_in_order(tmp_path: Path) -> Non
         threads = [threading.Thread(target=ask, args=(n,)) for n in range(30)]
         for each in threads:
             each.start()
-        while "dikast_pending 30" not in send(f"{url}/metrics").text:
+        deadline = time.monotonic() + 60
+        while True:  # until all have arrived and some have no answer yet
+            text = send(f"{url}/metrics").text
+            pending, answered = (sum(map(int, re.findall(rf"^{name}\b.* (\d+)$", text, re.M))) for name in COUNTED)
+            if pending and pending + answered == 30:
+                break
+            assert time.monotonic() < deadline, text
             time.sleep(0.02)
         process.send_signal(signal.SIGTERM)
         for each in threads:
