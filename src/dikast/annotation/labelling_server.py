@@ -155,7 +155,7 @@ class LabelServer:
         found = await asyncio.to_thread(progress, self.questions, labels, self.judged, chances)
         left = left_to_label(self.questions, labels, due, self.judged)
         rule = stop_rule(found["mean (0 to 1)"], self.aim, left)
-        figures = [(name, _told(each)) for name, each in found.items()]
+        figures = [(name, _figure_text(each)) for name, each in found.items()]
         return html(render_owner(counts, figures, rule, self.name))
 
     def _who(self, request: web.Request) -> int:
@@ -189,7 +189,7 @@ def _marks(question: ToLabel, given: Any) -> str:
     return value
 
 
-def _told(figure: Estimate) -> str:
+def _figure_text(figure: Estimate) -> str:
     why = f": {figure.note}" if figure.note and math.isnan(figure.low) else ""
     return f"{figure:.3f} (n = {figure.n:,}){why}" if figure.n else f"not known yet{why}"
 

@@ -9,6 +9,7 @@ import runs
 from dikast.audit.plan import AuditPlan
 from dikast.core.item import Item
 from dikast.core.records import read_items
+from dikast.surface.report import figures
 from dikast.surface.report.by_length import Measured, by_length, slope_on_length
 from dikast.surface.report.collect import collect
 from dikast.surface.report.contents import Contents
@@ -41,6 +42,11 @@ def test_scores_by_length_by_hand(tmp_path: Path) -> None:
     assert slope_on_length(bare, found, 0.95) is None
     assert all(each.gold is None for each in by_length(bare, found, 0.95))
     assert by_length(measured[:19], found, 0.95) == ()  # too few
+
+
+def test_the_figure_keeps_its_name_beside_gold() -> None:
+    rows = [figures.Row(name, 2.0, 1.0, 3.0, 8) for name in ("short", "long")]
+    assert 'aria-label="Means by length"' in figures.forest(rows, 2.0, 1.0, 3.0, beside=rows, name="Means by length")
 
 
 def test_of_pairs_it_is_the_longer_that_wins(tmp_path: Path) -> None:

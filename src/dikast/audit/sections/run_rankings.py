@@ -1,6 +1,5 @@
 """The orders of a run of rankings against the gold of its items."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +9,10 @@ from dikast.audit.plan import NO_CLUSTER
 from dikast.audit.rendering import Cell, Table, table
 from dikast.audit.statistics.against_gold.rank_agreement import RankAgreement, Ranks, rank_agreement
 from dikast.audit.tables.load import Data
-from dikast.audit.tables.row_scales import scales_by_rubric
 from dikast.audit.tables.run_rows import gold_scale_of
-from dikast.core.gold import gold_number, gold_of_response, stated
-from dikast.core.runs.run_files import GOLD, RANKINGS
+from dikast.core.gold import gold_number, gold_of_response, own_scale, stated
+from dikast.core.runs.rubrics import load_rubrics
+from dikast.core.runs.run_files import GOLD, RANKINGS, RUBRICS
 from dikast.core.runs.schema import GoldLine, RankingLine, derived_lines
 from dikast.core.scale import Scale
 from dikast.core.text import counted
@@ -38,7 +37,7 @@ def run_rankings_table(data: Data) -> Table | None:
     plan, folder = data.plan, data.plan.file
     if "gold" not in plan.gold or plan.gold_file is not None:
         return None
-    if not all((folder / each).exists() for each in (RANKINGS, GOLD)):
+    if not all((folder / each).exists() for each in (RANKINGS, GOLD, RUBRICS)):
         return None
     gold, said, truth, chance = _gold_of(folder), list[Ranks](), list[Ranks](), list[float]()
     asked, clusters = _clusters(data), list[int]()
@@ -95,12 +94,10 @@ def _clusters(data: Data) -> dict[str, int] | None:
 
 def _gold_of(folder: Path) -> dict[str, dict[int, float]]:
     """The goodness of each response by gold, by item and index; items with another form of gold are not in it."""
-    scales = scales_by_rubric(folder)
-    if len({name for name, _ in scales.values()}) != 1:
+    rubrics = list(load_rubrics(folder).values())
+    if len({(each.name, each.scale) for each in rubrics}) != 1:
         return {}
-    name, scale = next(iter(scales.values()))
-    equate = gold_scale_of(folder)  # its direction is the rubric's
-    own = scale if equate is None else replace(equate, lower_is_better=scale.lower_is_better)
+    name, own = rubrics[0].name, own_scale(rubrics[0], gold_scale_of(folder))
     return {line["item"]: _goodness(line.get("gold"), name, own) for line, _ in derived_lines(folder, GOLD, GoldLine)}
 
 

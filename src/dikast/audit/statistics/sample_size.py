@@ -2,7 +2,7 @@
 
 import math
 
-from dikast.audit.statistics.intervals import z_of
+from dikast.audit.statistics.intervals import ALIKE, z_of
 
 
 def labels_for_width(half_width: float, n: int, wanted: float = 0.03) -> float:
@@ -12,7 +12,7 @@ def labels_for_width(half_width: float, n: int, wanted: float = 0.03) -> float:
 
 def labels_for_pearson(r: float, wanted: float = 0.03, level: float = 0.95) -> float:
     """Labels needed to know a correlation near `r` to +/- `wanted` (half the length of Fisher's interval)."""
-    if not abs(r) < 1 - 1e-12:  # perfect but for rounding
+    if not abs(r) < 1 - ALIKE:  # perfect but for rounding
         return math.nan
     z, centre = z_of(level), math.atanh(r)
     low, high = 4, 100_000_000

@@ -86,7 +86,7 @@ def rulers(rows: Sequence[Ruler]) -> Markup:
 
 
 def forest(
-    rows: Sequence[Row], overall: float, low: float, high: float, *, beside: Sequence[Row] = (), title: str = "Slices"
+    rows: Sequence[Row], overall: float, low: float, high: float, *, beside: Sequence[Row] = (), name: str = "Slices"
 ) -> Markup:
     """A value with its interval for each slice, and a line at the value over all; `beside`: gold's, one for each."""
     known = [each for row in [*rows, *beside] for each in (row.low, row.high, row.value) if not math.isnan(each)]
@@ -117,7 +117,7 @@ def forest(
         short = "undefined" if math.isnan(row.value) else f"{row.value:z.3f}"
         parts.append(_text(right + 10, y + 4, f"{short}  n {row.n:,}", "start", "small"))
     parts += [_text(x(each), bottom + 16, f"{each:z.2f}", "middle", "small") for each in (start + pad, end - pad)]
-    return _svg(bottom + 24, parts, title)
+    return _svg(bottom + 24, parts, name)
 
 
 def curve(points: Sequence[tuple[float, float, float, float]], across: str, up: str, *, diagonal: bool) -> Markup:

@@ -159,7 +159,7 @@ def _lengths(page: RunPage) -> Markup:
     known = [each.value for each in judge]
     beside = gold if len(gold) == len(judge) else []
     return figures.forest(
-        judge, math.nan, min(known), max(known), beside=beside, title="Means by the length of responses"
+        judge, math.nan, min(known), max(known), beside=beside, name="Means by the length of responses"
     )
 
 
