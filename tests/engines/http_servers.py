@@ -1,6 +1,5 @@
 """What tests of the HTTP engine share: items, requests, runs through the command line."""
 
-import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from dikast.engines.http.engine import HttpEngine
 from dikast.engines.spec import open_engine
 from dikast.surface.cli import app
 from dikast.testing.faults import FaultServer
+from ports import free_port
 
 CERTIFICATE = Path(__file__).parent / "loopback.pem"
 LABELS = tuple(f" {level}" for level in range(1, 6))
@@ -40,12 +40,6 @@ def opened(server: FaultServer, options: str = FAST) -> Iterator[Engine]:
         inner = engine.engine if isinstance(engine, Budget) else engine
         assert isinstance(inner, HttpEngine)
         inner.close()
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 @contextmanager

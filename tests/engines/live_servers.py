@@ -7,7 +7,6 @@ folder. With `DIKAST_VLLM` set, an environment that is not there is a failure, n
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -21,6 +20,7 @@ import orjson
 import pytest
 
 import tiny_models
+from ports import free_port
 
 STARTS_WITHIN = 400.0  # seconds; importing vLLM on two busy cores takes minutes
 WIDE = {"hidden_size": 64, "max_position_embeddings": 16384}  # vLLM on CPUs takes heads of 32 and more
@@ -68,9 +68,7 @@ def vllm_server(model: Path, home: Path, *, name: str) -> Iterator[str]:
 @contextmanager
 def _running(command: Sequence[str], log: Path, environment: Mapping[str, str]) -> Iterator[str]:
     """A server that is told its port, started, waited for, and ended with every process that it made."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     with log.open("wb") as out:
         process = subprocess.Popen(
             [*command, "--host", "127.0.0.1", "--port", str(port)],

@@ -4,7 +4,6 @@ import json
 import os
 import resource
 import shutil
-import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from safetensors.torch import load_file
 from dikast.core.errors import UserError
 from dikast.core.output_folder import one_writer
 from dikast.training.sft import sft
+from ports import free_port
 
 Write = Callable[..., Path]
 SHIPPED = resources.files("dikast.training").joinpath("recipes")
@@ -196,12 +196,9 @@ def ranks(arguments: list[str], *, limit: int | None = None) -> tuple[list[int],
         if limit is not None:
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
     environment = {
         **os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": "true",
-        "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2",
+        "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2",
     }  # fmt: skip
     started = [
         subprocess.Popen(

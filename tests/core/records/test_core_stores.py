@@ -6,7 +6,6 @@ In an environment of its own (`make stores`), since both bring a web framework a
 import csv
 import io
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -17,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from ports import free_port
+
 pytestmark = pytest.mark.slow
 ROWS = [("question", "answer", "human_score"), *((f"Why {i}?", f"Because {i}.", i % 5 + 1) for i in range(300))]
 
@@ -25,12 +26,6 @@ def table() -> bytes:
     text = io.StringIO()
     csv.writer(text).writerows(ROWS)
     return text.getvalue().encode()
-
-
-def free_port() -> int:
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        return int(bound.getsockname()[1])
 
 
 def serving(command: list[str], url: str, folder: Path) -> Iterator[str]:

@@ -20,7 +20,8 @@ from dikast.engines.http.servers.several_servers import SeveralServers
 from dikast.engines.spec import open_engine
 from dikast.judging.judge import Judge
 from dikast.testing.faults import Faults, FaultServer
-from engines.http_servers import FAST, ask, dying, free_port, grade, verdicts, write_items
+from engines.http_servers import FAST, ask, dying, grade, verdicts, write_items
+from ports import free_port
 from runs import dikast_here, rows, write_jsonl
 from serving.serving_here import serving
 

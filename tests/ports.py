@@ -1,0 +1,18 @@
+"""Ports for servers that are told their port before they start."""
+
+import random
+import socket
+
+_LOWEST, _HIGHEST = 20_000, 32_000  # below the range that Linux takes the ports of outgoing connections from
+
+
+def free_port() -> int:
+    """A port on which nobody listens, and which no client is given while the server starts."""
+    while True:
+        port = random.randrange(_LOWEST, _HIGHEST)
+        with socket.socket() as found:
+            try:
+                found.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        return port
