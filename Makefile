@@ -3,6 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 # Two tests at a time, each on one core: what continuous integration has. `WORKERS=8 make test` where there are more.
 WORKERS ?= 2
+# The tests start hundreds of processes: they share compiled sources even where images turn that off for their size.
+export PYTHONDONTWRITEBYTECODE :=
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS)
 
 .PHONY: demo check docs test slow soak vllm ray stores gpu bench lab scout scout-twins scout-gpu align clean

@@ -186,12 +186,12 @@ def probabilities() -> Draw:
         "accuracy of the surest 40 %": float(right[sure >= np.quantile(sure, 0.6)].mean()),
     }
 
-    def told(rng: Rng) -> dict[str, Estimate]:
+    def told(rng: Rng, how: Resampling) -> dict[str, Estimate]:
         p, gold = _judge(rng, 300)
         read, values = Distributions(p, np.ones(len(p)), FIVE), gold.astype(np.float64) + 1
-        sets = conformal_table(Centres(read.expected, read, FIVE), values, HOW, None, None)
-        fits = calibration_table(read, values, HOW, None, None)
-        views = readout_table(read, values, HOW, None, None)
+        sets = conformal_table(Centres(read.expected, read, FIVE), values, how, None, None)
+        fits = calibration_table(read, values, how, None, None)
+        views = readout_table(read, values, how, None, None)
         if sets is None or fits is None:
             raise ValueError("too few rows")
         kept = np.argsort(-read.labels.confidence(read.probabilities), kind="stable")[:120]
@@ -204,9 +204,11 @@ def probabilities() -> Draw:
         }
 
     def draw(rng: Rng) -> Mapping[str, Seen]:
-        return {name: Seen(each, truth[name]) for name, each in told(rng).items()}
+        return {name: Seen(each, truth[name]) for name, each in told(rng, HOW).items()}
 
-    alike = [told(np.random.default_rng((1, i))) for i in range(200)]
+    alike = [
+        told(np.random.default_rng((1, i)), Resampling(1)) for i in range(200)
+    ]  # their values, which nothing draws
     truth = {name: float(np.mean([each[name].value for each in alike])) for name in alike[0]} | known
     return draw
 

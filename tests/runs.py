@@ -20,7 +20,10 @@ import orjson
 _NURSERY = """
 import json, os, sys
 import numpy, dikast.engines.mock, dikast.judging.panel, dikast.judging.judge_file, dikast.surface.progress
-from dikast.surface.cli import main
+from typer.main import get_command
+from dikast.surface.cli import app, main
+for name, lazy in get_command(app).verbs.items():
+    lazy.build(name)
 for name in sys.argv[1:]:
     __import__(name)
 for line in sys.stdin:

@@ -2,7 +2,12 @@
 
 import importlib
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+
+TYPE_CHECKING = (
+    False  # type checkers take it for true by its name; importing `typing` is most of what this module costs
+)
+if TYPE_CHECKING:
+    from typing import Any
 
 __version__ = "0.1.0"
 
@@ -163,7 +168,7 @@ __all__ = [
 class _Audit(ModuleType):
     """The room `dikast.audit`, which is also the function `audit`."""
 
-    def __call__(self, *args: Any, **keywords: Any) -> Any:
+    def __call__(self, *args: "Any", **keywords: "Any") -> "Any":
         function = importlib.import_module("dikast.surface.measuring").audit
         return function(*args, **keywords)
 
@@ -171,7 +176,7 @@ class _Audit(ModuleType):
 importlib.import_module("dikast.audit").__class__ = _Audit  # the package alone, which loads nothing
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     """Import a public name on first use, so that `import dikast` stays light."""
     if name not in _HOME:
         raise AttributeError(f"module 'dikast' has no attribute {name!r}")

@@ -1,11 +1,8 @@
 """The loop of an alignment: its files, its figures, interruptions, bad input."""
 
 import json
-import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -22,7 +19,7 @@ from dikast.core.errors import RunError, TooManyMissing, UserError
 from dikast.core.output_folder import one_writer
 from dikast.core.records import read_items
 from dikast.core.runs.run_files import changed_files
-from runs import dikast_here
+from runs import dikast_here, nursery
 
 Made = Callable[..., AlignOptions]
 
@@ -93,42 +90,39 @@ def test_comparisons_give_the_published_rewards(options: Made, tmp_path: Path) -
     assert done["rounds"][1]["verdicts"] == 20 * 3 * 2
 
 
-def ended(wanted: AlignOptions, seconds: float | None) -> int:
-    """Run an alignment in a process of its own, killed after so many seconds; its exit code."""
+def command(wanted: AlignOptions) -> list[str]:
+    """The command line of an alignment."""
     flags = [f"--{name.replace('_', '-')}={value}" for name, value in asdict(wanted).items()
              if value is not None and not isinstance(value, bool)]  # fmt: skip
-    command = [sys.executable, "-m", "dikast", "align", *flags, "--quiet"]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
-    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
-        try:
-            process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-        _, told = process.communicate()
-    assert process.returncode in (0, -signal.SIGKILL), told.decode()
-    return process.returncode
+    return ["align", *flags, "--quiet"]
 
 
 @pytest.mark.slow
 @pytest.mark.soak(50)
 def test_a_killed_alignment_ends_with_the_same_pairs_and_weights(options: Made, tmp_path: Path, tries: int) -> None:
     whole = options(out=tmp_path / "whole")
-    started = time.monotonic()
-    assert ended(whole, None) == 0
-    taken = time.monotonic() - started
-    for number in range(tries):
-        parts, killed = replace(whole, out=tmp_path / f"parts-{number}"), 0
-        rng = random.Random(number)
-        while ended(parts, rng.uniform(0, taken) if killed < 4 else None) != 0:
-            killed += 1
-        found = sorted(path.relative_to(whole.out) for path in whole.out.rglob("pairs.jsonl"))
-        found += sorted(path.relative_to(whole.out) for path in whole.out.rglob("samples.jsonl"))
-        assert len(found) >= 4
-        for name in found:
-            assert (parts.out / name).read_bytes() == (whole.out / name).read_bytes(), (number, name)
-        for name in sorted(path.relative_to(whole.out) for path in whole.out.rglob("model/model.safetensors")):
-            one, two = load_file(whole.out / name), load_file(parts.out / name)
-            assert all((tensor == two[key]).all() for key, tensor in one.items()), (number, name)
+    with nursery("torch", "transformers", "dikast.alignment.align", "dikast.training.dpo") as children:
+        started = time.monotonic()
+        assert children.run(command(whole)) == 0, children.said()
+        taken = time.monotonic() - started
+        for number in range(tries):
+            parts = replace(whole, out=tmp_path / f"parts-{number}")
+            rng = random.Random(number)
+            for _ in range(4):
+                code = children.kill_after(command(parts), rng.uniform(0, taken))
+                assert code in (0, -signal.SIGKILL), children.said()
+                if code == 0:
+                    break
+            else:
+                assert children.run(command(parts)) == 0, children.said()
+            found = sorted(path.relative_to(whole.out) for path in whole.out.rglob("pairs.jsonl"))
+            found += sorted(path.relative_to(whole.out) for path in whole.out.rglob("samples.jsonl"))
+            assert len(found) >= 4
+            for name in found:
+                assert (parts.out / name).read_bytes() == (whole.out / name).read_bytes(), (number, name)
+            for name in sorted(path.relative_to(whole.out) for path in whole.out.rglob("model/model.safetensors")):
+                one, two = load_file(whole.out / name), load_file(parts.out / name)
+                assert all((tensor == two[key]).all() for key, tensor in one.items()), (number, name)
 
 
 @pytest.mark.slow

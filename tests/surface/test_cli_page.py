@@ -8,6 +8,7 @@ from typing import Any
 import typer.main
 
 from dikast.surface.cli import app
+from dikast.surface.lazy_verbs import LazyVerbs
 
 PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
 HEAD = """# The command line
@@ -20,6 +21,8 @@ failed, 4 a gate was not met, 130 interrupted with everything kept.
 
 def verbs(command: Any, name: str) -> Iterator[tuple[str, Any]]:
     children = getattr(command, "commands", None)
+    if isinstance(command, LazyVerbs):
+        children = {each: lazy.build(each) for each, lazy in command.verbs.items()}
     if children is None:
         yield name, command
         return

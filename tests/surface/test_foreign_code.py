@@ -162,8 +162,8 @@ OPENING = (
 
 def verbs() -> list[str]:
     found = []
-    for name, command in get_command(app).commands.items():  # type: ignore[attr-defined]
-        found += [f"{name} {inner}" for inner in getattr(command, "commands", {})] or [name]
+    for name, lazy in get_command(app).verbs.items():  # type: ignore[attr-defined]
+        found += [f"{name} {inner}" for inner in getattr(lazy.build(name), "commands", {})] or [name]
     return found
 
 

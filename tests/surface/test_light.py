@@ -14,19 +14,25 @@ HEAVY = ("torch", "transformers", "scipy", "matplotlib", "aiohttp", "httpx", "re
 CLIENTS = ("http.client", "urllib.request", "urllib3")
 
 
-@pytest.mark.parametrize("verb", [(), ("grade",), ("compare",), ("format",)], ids=" ".join)
-def test_help_loads_nothing_heavy_and_leaves_nothing(tmp_path: Path, verb: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("verb", "module"),
+    [((), ""), (("grade",), "judge_commands"), (("audit",), "audit_command"), (("format", "show"), "format_commands")],
+)
+def test_help_loads_its_own_verb_alone_and_leaves_nothing(tmp_path: Path, verb: tuple[str, ...], module: str) -> None:
     script = (
         f"import sys\nsys.argv = ['dikast', *{list(verb)!r}, '--help']\nfrom dikast.surface.cli import main\n"
         "try: main()\nexcept SystemExit as end: assert not end.code\n"
-        f"print('loaded:', *sorted(set({HEAVY + CLIENTS!r}) & set(sys.modules)))"
+        f"print('loaded:', *sorted(set({HEAVY + CLIENTS!r}) & set(sys.modules)))\n"
+        "print(*(name for name in sys.modules if name.endswith(('_command', '_commands'))))"
     )
     known = environment(HOME=str(tmp_path))
     bare = {key: known[key] for key in ("HOME", "PATH", "PYTHONPATH")}
     done = subprocess.run(
         [sys.executable, "-B", "-c", script], cwd=tmp_path, env=bare, capture_output=True, text=True, check=True
     )
-    assert done.stdout.splitlines()[-1] == "loaded:"
+    heavy, verbs = done.stdout.splitlines()[-2:]
+    assert heavy == "loaded:"
+    assert verbs.split() == ([f"dikast.surface.commands.{module}"] if module else [])
     assert list(tmp_path.iterdir()) == []
 
 

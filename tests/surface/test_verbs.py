@@ -8,13 +8,14 @@ from typing import Annotated, Any, Literal
 
 import pytest
 import typer
+from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from dikast.core.checking import Mistakes, option
 from dikast.core.errors import UserError
 from dikast.core.scale import Scale
 from dikast.judging.run_options import SpendOptions
-from dikast.surface.verbs import Verbs, verb
+from dikast.surface.verbs import Verb, Verbs, verb
 
 HELD: list[str] = []
 
@@ -115,5 +116,7 @@ def test_every_verb_refuses_an_option_given_twice() -> None:
     done = CliRunner().invoke(app, ["grade", "x.csv", "--judge", "mock:oracle", "--rubric", "a", "--rubric", "b"])
     assert done.exit_code == 2
     assert "given 2 times" in done.output
-    for group in app.registered_groups:
-        assert isinstance(group.typer_instance, Verbs)
+    for name, lazy in get_command(app).verbs.items():  # type: ignore[attr-defined]
+        built = lazy.build(name)
+        assert all(isinstance(each, Verb) for each in getattr(built, "commands", {"": built}).values()), name
+        assert " ".join(built.help.split("\n\n")[0].split()) == lazy.about, "what the help of all verbs says of it"

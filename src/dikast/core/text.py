@@ -7,11 +7,12 @@ import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-import yaml
+from typing import TYPE_CHECKING, Any
 
 from dikast.core.errors import DataError, UserError
+
+if TYPE_CHECKING:
+    from yaml import Node
 
 _MOST_BYTES = 4 * 2**20
 _MOST_NODES = 100_000
@@ -116,6 +117,8 @@ def in_shell(path: object) -> str:
 
 def parse_located(text: str, path: str) -> Located:
     """As `read_located`, from text; `path` is only for messages."""
+    import yaml  # only where a file is read, as help and completion read none
+
     if path.endswith(".json"):
         text = text.replace("\t", "  ")  # YAML refuses tabs as indentation, JSON allows them
     located = Located(None, path)
@@ -136,7 +139,9 @@ def parse_located(text: str, path: str) -> Located:
     return located
 
 
-def _plain(node: yaml.Node, at: tuple[object, ...], into: Located) -> Any:
+def _plain(node: "Node", at: tuple[object, ...], into: Located) -> Any:
+    import yaml
+
     into.lines.setdefault(at, node.start_mark.line + 1)
     if len(into.lines) > _MOST_NODES:  # aliases of aliases can expand to more than any memory holds
         raise into.error(f"more than {_MOST_NODES:,} values, aliases written out: is this the file you meant?")
@@ -158,8 +163,10 @@ def _plain(node: yaml.Node, at: tuple[object, ...], into: Located) -> Any:
     return _scalar(node)
 
 
-def _scalar(node: yaml.Node) -> Any:
+def _scalar(node: "Node") -> Any:
     """A scalar's plain value; words that YAML 1.1 reads as booleans or dates but people mean as words stay words."""
+    import yaml
+
     tag = node.tag.rpartition(":")[2]
     if tag == "timestamp" or (tag == "bool" and node.value.lower() not in ("true", "false")):
         return node.value

@@ -21,11 +21,12 @@ from dikast.core.rubric import Rubric, Sheet
 from dikast.core.runs.current_verdicts import is_in
 from dikast.core.runs.lines import seal
 from dikast.core.scale import Scale
-from dikast.core.verdict import Status, Verdict
+from dikast.core.verdict import Verdict
 from dikast.engines.base import Completion, Engine, Request
 from dikast.judging.judge import Judge
 from dikast.judging.settling import AskSettings, never_sent
 from dikast.judging.task import Shape, Task, questions_of
+from dikast.judging.watching import RunningTotal
 from dikast.prompts.format import Format
 
 _CHUNK = 1024  # items whose keys are looked up together
@@ -48,10 +49,7 @@ class JudgedBatch:
     """Lines of verdicts and what they say in sum; `unsent` is why questions were not asked, "" if all were."""
 
     lines: list[bytes] = field(default_factory=list)
-    failed: int = 0
-    tokens: int = 0
-    cost: float | None = None
-    uncosted: bool = False  # some verdict has tokens and no cost
+    total: RunningTotal = field(default_factory=RunningTotal)
     unsent: str = ""
     broken: str = ""  # the exception, no error of Dikast's, that ended the batch
 
@@ -60,14 +58,8 @@ class JudgedBatch:
         if never_sent(verdict):
             self.unsent = self.unsent or verdict.reason
             return
-        usage = verdict.usage
         self.lines.append(seal(verdict))
-        self.failed += verdict.status is not Status.OK
-        self.tokens += usage.tokens_in + usage.tokens_out
-        if usage.cost is not None:
-            self.cost = (self.cost or 0.0) + usage.cost
-        elif usage.tokens_in or usage.tokens_out:
-            self.uncosted = True
+        self.total.add(RunningTotal.of(verdict))
 
 
 class Spreading(Protocol):

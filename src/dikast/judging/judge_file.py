@@ -41,7 +41,7 @@ from dikast.judging.run_plan import Count, Plan, PlanFiles, Source
 from dikast.judging.settling import never_sent
 from dikast.judging.summary import Tally
 from dikast.judging.task import Shape, Task
-from dikast.judging.watching import Watched, Watcher
+from dikast.judging.watching import RunningTotal, Watched, Watcher
 from dikast.judging.write_judge_lock import write_lock
 
 _CHUNK = 1024
@@ -244,7 +244,7 @@ class FileRun:
                 continue
             self.ledger.append(verdict)
             self.asked += 1
-            watched.note(verdict)
+            watched.count(1, RunningTotal.of(verdict))
 
     def _ask_workers(self, samples: range, notes: EngineNotes, watched: Watched) -> None:
         """Have the workers of a cluster judge, and append the lines of their verdicts."""
@@ -257,7 +257,7 @@ class FileRun:
             watched.unsent = watched.unsent or batch.unsent
             self.ledger.append_lines(b"".join(batch.lines))
             self.asked += len(batch.lines)
-            watched.count(len(batch.lines), batch.failed, batch.tokens, batch.cost, uncosted=batch.uncosted)
+            watched.count(len(batch.lines), batch.total)
 
     def way(self) -> Way:
         """How this run judges, once it is planned."""

@@ -2,10 +2,10 @@
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
-from dikast.core.verdict import Status, Verdict
+from dikast.core.verdict import Status, Usage, Verdict
 from dikast.engines.base import Engine
 from dikast.engines.wrapper import found_in
 from dikast.judging.run_plan import Plan
@@ -48,14 +48,35 @@ class Pulse(NamedTuple):
 Watcher = Callable[[Progress], None]
 
 
+@dataclass(slots=True)
+class RunningTotal:
+    """Verdicts in sum: how many of them failed, what they used, and whether some verdict has tokens and no cost."""
+
+    failed: int = 0
+    usage: Usage = field(default_factory=Usage)
+    uncosted: bool = False
+
+    @classmethod
+    def of(cls, verdict: Verdict) -> "RunningTotal":
+        """The total of one verdict."""
+        used = verdict.usage
+        return cls(
+            int(verdict.status is not Status.OK), used, used.cost is None and bool(used.tokens_in or used.tokens_out)
+        )
+
+    def add(self, more: "RunningTotal") -> None:
+        """Add the verdicts of another total."""
+        self.failed += more.failed
+        self.usage += more.usage
+        self.uncosted = self.uncosted or more.uncosted
+
+
 class Watched:
     """Counts the questions and answers of a call, and informs the watcher, if there is one."""
 
     def __init__(self, watch: Watcher | None, engine: Engine, plan: Plan) -> None:
         self.watch, self.engine, self.plan, self.began = watch, engine, plan, time.monotonic()
-        self.done, self.failed, self.pulled, self.tokens = plan.answered, 0, 0, 0
-        self.cost: float | None = None
-        self.uncosted = False
+        self.done, self.pulled, self.total = plan.answered, 0, RunningTotal()
         self.unsent = ""  # why the engine did not send the submitted questions
 
     def counted(self, asked: Iterator[T], questions: Callable[[T], int] = lambda task: 1) -> Iterator[T]:
@@ -71,30 +92,21 @@ class Watched:
         """Why the engine has given up on its server; "" if it has not."""
         return str(found_in(self.engine, "gave_up", None) or self.unsent)
 
-    def note(self, verdict: Verdict) -> None:
-        """Count a verdict and tell of it."""
-        usage, failed = verdict.usage, verdict.status is not Status.OK
-        tokens = usage.tokens_in + usage.tokens_out
-        self.count(1, int(failed), tokens, usage.cost, uncosted=usage.cost is None and bool(tokens))
-
-    def count(self, done: int, failed: int, tokens: int, cost: float | None, *, uncosted: bool) -> None:
-        """Count verdicts, of which `failed` say why there is none, and tell of them."""
+    def count(self, done: int, total: RunningTotal) -> None:
+        """Count verdicts and tell of them."""
         self.done += done
-        self.failed += failed
-        self.tokens += tokens
-        if cost is not None:
-            self.cost = (self.cost or 0.0) + cost
-        self.uncosted = self.uncosted or uncosted
+        self.total.add(total)
         self.tell()
 
     def tell(self) -> None:
         """Report the progress."""
         if self.watch is not None:
-            cost = None if self.uncosted else self.cost
-            unpriced = bool(self.tokens) and found_in(self.engine, "price_unknown", False)
+            failed, used = self.total.failed, self.total.usage
+            tokens, cost = used.tokens_in + used.tokens_out, None if self.total.uncosted else used.cost
+            unpriced = bool(tokens) and found_in(self.engine, "price_unknown", False)
             seconds, before, pulse = time.monotonic() - self.began, self.plan.answered, self.pulse
             done, total = self.done, self.plan.questions
-            self.watch(Progress(done, total, self.failed, seconds, before, self.tokens, cost, unpriced, pulse))
+            self.watch(Progress(done, total, failed, seconds, before, tokens, cost, unpriced, pulse))
 
     def pulse(self) -> Pulse:
         """The current activity."""

@@ -12,31 +12,9 @@ import sys
 import typer
 
 from dikast.core.errors import DikastError, TooManyMissing, UserError, is_machine_error, machine_error
-from dikast.core.secrets import without_keys
 from dikast.core.text import near_miss
-from dikast.surface.commands import (
-    align_command,
-    annotate_command,
-    audit_command,
-    bench_command,
-    corpus_command,
-    demo_command,
-    doctor_command,
-    export_command,
-    format_commands,
-    judge_commands,
-    prefs_command,
-    probe_command,
-    prove_command,
-    report_command,
-    rubric_commands,
-    serve_command,
-    train_command,
-    world_command,
-)
-from dikast.surface.laboratory import lab_command
+from dikast.surface.lazy_verbs import LazyVerb, LazyVerbs
 from dikast.surface.terminal import PrintableLines, echo
-from dikast.surface.verbs import CONFIG, Verbs, verb
 
 FIRST = """First steps:
   dikast grade answers.csv --judge openai:MODEL --rubric "Is the answer correct?" --out runs/first --report page.html
@@ -68,39 +46,100 @@ _VERBS = {  # names of what the verbs do elsewhere
     **dict.fromkeys(("label", "review"), "annotate"),
 }
 
-app = Verbs(
+
+class _Dikast(LazyVerbs):
+    verbs = {  # noqa: RUF012
+        "grade": LazyVerb("commands.judge_commands:grade", "Score every response of every item with a rubric."),
+        "compare": LazyVerb(
+            "commands.judge_commands:compare", "Decide which of two responses is better, asking in both orders."
+        ),
+        "rank": LazyVerb(
+            "commands.judge_commands:rank", "Order the responses of each item from best to worst by comparing them."
+        ),
+        "replay": LazyVerb(
+            "commands.judge_commands:replay",
+            "Derive every verdict of a run again from its recorded replies, without a model, optionally with another "
+            "parser.",
+        ),
+        "merge-runs": LazyVerb(
+            "commands.judge_commands:merge_runs",
+            "Make one run folder of several that judged different items in the same way; nothing is asked.",
+        ),
+        "audit": LazyVerb(
+            "commands.audit_command:audit",
+            "Measure how far verdicts can be trusted: failures, agreement with gold and among raters, baselines, bias.",
+        ),
+        "demo": LazyVerb(
+            "commands.demo_command:demo",
+            "Grade new items with the bundled judge, compare pairs in both orders, and audit both against exact gold.",
+        ),
+        "probe": LazyVerb(
+            "commands.probe_command:probe", "Change items in a known way, judge again, and say where the judge breaks."
+        ),
+        "prove": LazyVerb(
+            "commands.prove_command:prove",
+            "Test a judge on generated items with exact gold: one result per ability, and a page.",
+        ),
+        "report": LazyVerb(
+            "commands.report_command:report",
+            "Write the results of runs, or of any file of verdicts, as one self-contained page, with gates for CI.",
+        ),
+        "annotate": LazyVerb(
+            "commands.annotate_command:annotate",
+            "Have people label items blind, in a browser: grades, choices, claims, marks in texts and on pictures.",
+        ),
+        "view": LazyVerb(
+            "commands.report_command:view",
+            "Browse many runs in a browser: lists, live progress, items, two runs side by side, notes.",
+        ),
+        "export": LazyVerb(
+            "commands.export_command:export",
+            "Write a run for other programs: the items' columns, scores, status, distribution, feedback.",
+        ),
+        "prefs": LazyVerb(
+            "commands.prefs_command:prefs",
+            "Write pairs of responses, the better and the worse, for trainers of preferences.",
+        ),
+        "align": LazyVerb(
+            "commands.align_command:align",
+            "Improve a model with a judge as its only teacher: sample, judge, pair, train, measure, round by round.",
+        ),
+        "make-judge": LazyVerb(
+            "commands.train_command:make_judge",
+            "Make a judge from a recipe: build its data, train it, and audit it on held-out data.",
+        ),
+        "serve": LazyVerb(
+            "commands.serve_command:serve", "Serve a judge over HTTP: scores, comparisons, rewards, typed decisions."
+        ),
+        "doctor": LazyVerb(
+            "commands.doctor_command:doctor",
+            "Print the installed versions, what works, and how to fix what does not; or check an output folder.",
+        ),
+        "train": LazyVerb("commands.train_command:app", "Teach a model to judge, and merge judges."),
+        "world": LazyVerb("commands.world_command:app", "Procedural images, text and clips with exact gold scores."),
+        "bench": LazyVerb(
+            "commands.bench_command:app", "Benchmarks of judges: list, describe, run and report them, or add one."
+        ),
+        "lab": LazyVerb(
+            "laboratory.lab_command:app", "Claims about judges, tested by written rules: list, run and report them."
+        ),
+        "corpus": LazyVerb(
+            "commands.corpus_command:app", "Feedback data for judges: convert, check, describe and build it."
+        ),
+        "format": LazyVerb("commands.format_commands:app", "The formats that ask a judge and read its answer."),
+        "rubric": LazyVerb("commands.rubric_commands:app", "Rubrics: built-in ones, and files of your own."),
+    }
+
+
+app = typer.Typer(
     name="dikast",
+    cls=_Dikast,
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Judge what language and vision-language models say, with any rubric, and say how far to trust the verdicts.",
 )
-app.command("grade")(verb(judge_commands.grade, config=CONFIG))
-app.command("compare")(verb(judge_commands.compare, config=CONFIG))
-app.command("rank")(verb(judge_commands.rank, config=CONFIG))
-app.command("replay")(verb(judge_commands.replay, config=CONFIG))
-app.command("merge-runs")(verb(judge_commands.merge_runs))
-app.command("audit")(audit_command.audit)
-app.command("demo")(demo_command.demo)
-app.command("probe")(verb(probe_command.probe, config=CONFIG))
-app.command("prove")(verb(prove_command.prove, config=CONFIG))
-app.command("report")(report_command.report)
-app.command("annotate")(verb(annotate_command.annotate))
-app.command("view")(verb(report_command.view))
-app.command("export")(verb(export_command.export))
-app.command("prefs")(verb(prefs_command.prefs))
-app.command("align")(verb(align_command.align, CONFIG))
-app.command("make-judge")(verb(train_command.make_judge))
-app.command("serve")(verb(serve_command.serve, config=CONFIG))
-app.command("doctor")(verb(doctor_command.doctor))
-app.add_typer(train_command.app, name="train")
-app.add_typer(world_command.app, name="world")
-app.add_typer(bench_command.app, name="bench")
-app.add_typer(lab_command.app, name="lab")
-app.add_typer(corpus_command.app, name="corpus")
-app.add_typer(format_commands.app, name="format")
-app.add_typer(rubric_commands.app, name="rubric")
 
 
 def _version(show: bool) -> None:
@@ -136,6 +175,13 @@ def unknown_name(error: Exception) -> str:
     return f"there is no option {name}: {meant or cure}"
 
 
+def tell(error: Exception) -> None:
+    """Print what went wrong, without keys."""
+    from dikast.core.secrets import without_keys
+
+    echo(f"dikast: {without_keys(str(error))}", err=True)
+
+
 def main() -> None:
     """Run the command line and exit with the code that the module's docstring names."""
     if logging.lastResort is not None:
@@ -149,7 +195,7 @@ def main() -> None:
     except (KeyboardInterrupt, typer.Abort):
         code = interrupted()
     except DikastError as error:
-        echo(f"dikast: {without_keys(str(error))}", err=True)
+        tell(error)
         code = 2 if isinstance(error, UserError) else 3 if isinstance(error, TooManyMissing) else 1
     except BrokenPipeError:  # the reader of our output closed the pipe, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -157,7 +203,7 @@ def main() -> None:
     except OSError as error:
         if not is_machine_error(error):
             raise
-        echo(f"dikast: {without_keys(str(machine_error(error)))}", err=True)
+        tell(machine_error(error))
         code = 1
     except Exception as error:
         if not hasattr(error, "format_message"):  # a bug in Dikast, not a mistake of the user

@@ -4,6 +4,8 @@ Every repetition is bounded or possessive, so that reading stays linear however 
 """
 
 import re
+from functools import cached_property
+from typing import Any, cast
 
 from dikast.prompts.dialects.label import NOUN
 
@@ -15,9 +17,28 @@ def any_of(listed: str) -> str:
     return "(?:" + "|".join(each.strip().replace(" ", r"\s") for each in _COMMA.split(listed)) + ")"
 
 
+class _WhenUsed:
+    """A pattern that is compiled at its first use.
+
+    Most runs use few of the patterns, and compiling all of them takes longer than anything else at the start of a run.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        return re.compile(self._text, re.I)
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._pattern, name)
+        setattr(self, name, found)  # so that this method is called once for each name
+        return found
+
+
 def compiled(*parts: str) -> re.Pattern[str]:
-    """The parts in a row as one pattern, without regard to case."""
-    return re.compile("".join(parts), re.I)
+    """The parts in a row as one pattern, without regard to case, which is compiled at its first use."""
+    return cast(re.Pattern[str], _WhenUsed("".join(parts)))
 
 
 # --- Responses by name

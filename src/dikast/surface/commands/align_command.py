@@ -1,10 +1,13 @@
 """The verb `dikast align`."""
 
+from functools import partial
+
 from dikast.alignment.align_options import AlignOptions
 from dikast.surface.terminal import echo, echo_json
-from dikast.surface.verbs import ShowOptions
+from dikast.surface.verbs import CONFIG, ShowOptions, verb
 
 
+@partial(verb, config=CONFIG)
 def align(options: AlignOptions, *, shown: ShowOptions) -> None:
     """Improve a model with a judge as its only teacher: sample, judge, pair, train, measure, round by round.
 

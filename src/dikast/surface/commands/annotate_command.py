@@ -8,7 +8,7 @@ from dikast.core.checking import like, option
 from dikast.core.errors import UserError
 from dikast.judging.run_options import MediaOptions, RunOptions
 from dikast.surface.terminal import echo, echo_json
-from dikast.surface.verbs import JsonOptions
+from dikast.surface.verbs import JsonOptions, verb
 
 if TYPE_CHECKING:
     from dikast.annotation.labelling_questions import Kind
@@ -56,6 +56,7 @@ class AnnotateOptions:
     )
 
 
+@verb
 def annotate(asked: AnnotateOptions, media: MediaOptions, shown: JsonOptions) -> None:
     """Have people label items blind, in a browser: grades, choices, claims, marks in texts and on pictures.
 

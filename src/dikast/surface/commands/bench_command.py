@@ -18,7 +18,7 @@ from dikast.surface.verbs import CONFIG, JsonOptions, ShowOptions, Verbs, verb
 if TYPE_CHECKING:
     from dikast.benches.definition import Bench
 
-app = Verbs(no_args_is_help=True, help="Benchmarks of judges: list, describe, run and report them, or add one.")
+app = Verbs(no_args_is_help=True)
 
 
 @app.command("list")

@@ -14,7 +14,7 @@ from dikast.surface.verbs import CONFIG, JsonOptions, ShowOptions, Verbs, verb
 BenchData = Annotated[
     Path | None, typer.Option("--bench-data", help="Folder with the files of benches, for --against bench:NAME.")
 ]
-app = Verbs(no_args_is_help=True, help="Feedback data for judges: convert, check, describe and build it.")
+app = Verbs(no_args_is_help=True)
 
 
 @app.command("convert")

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dikast.surface.terminal import echo, echo_json
-from dikast.surface.verbs import JsonOptions
+from dikast.surface.verbs import JsonOptions, verb
 
 if TYPE_CHECKING:
     from dikast.core.runs.examine import Examined
 
 
+@verb
 def doctor(
     run: Annotated[
         Path | None,

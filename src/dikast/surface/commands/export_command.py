@@ -6,8 +6,10 @@ from typing import Annotated
 import typer
 
 from dikast.surface.terminal import echo
+from dikast.surface.verbs import verb
 
 
+@verb
 def export(
     run: Annotated[Path, typer.Argument(help="The run folder, of one judge or of a panel.")],
     out: Annotated[

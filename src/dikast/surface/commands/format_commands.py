@@ -12,7 +12,7 @@ from dikast.surface.verbs import JsonOptions, Verbs, verb
 if TYPE_CHECKING:
     from dikast.prompts.learn.learn import Learnt
 
-app = Verbs(no_args_is_help=True, help="The formats that ask a judge and read its answer.")
+app = Verbs(no_args_is_help=True)
 
 
 @app.command("list")

@@ -1,5 +1,6 @@
 """The verbs `grade`, `compare`, `rank`, `replay` and `merge-runs`."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -11,11 +12,12 @@ from dikast.judging.run_options import EndOptions, FormatOptions, JudgingOptions
 from dikast.ranking.rank_options import RankOptions
 from dikast.surface.show import show_plans, show_summary
 from dikast.surface.terminal import echo
-from dikast.surface.verbs import JsonOptions, ShowOptions
+from dikast.surface.verbs import CONFIG, JsonOptions, ShowOptions, verb
 
 _MOST_AUDITED = 100_000  # number of verdicts whose audit takes seconds
 
 
+@partial(verb, config=CONFIG)
 def grade(told: JudgingOptions, end: EndOptions, shown: ShowOptions, wrong: Mistakes) -> None:
     """Score every response of every item with a rubric.
 
@@ -24,6 +26,7 @@ def grade(told: JudgingOptions, end: EndOptions, shown: ShowOptions, wrong: Mist
     _run(told, end, shown, wrong)
 
 
+@partial(verb, config=CONFIG)
 def compare(told: JudgingOptions, pairs: PairOptions, end: EndOptions, shown: ShowOptions, wrong: Mistakes) -> None:
     """Decide which of two responses is better, asking in both orders.
 
@@ -32,6 +35,7 @@ def compare(told: JudgingOptions, pairs: PairOptions, end: EndOptions, shown: Sh
     _run(told, end, shown, wrong, pairs=pairs)
 
 
+@partial(verb, config=CONFIG)
 def rank(told: JudgingOptions, ranks: RankOptions, end: EndOptions, shown: ShowOptions, wrong: Mistakes) -> None:
     """Order the responses of each item from best to worst by comparing them.
 
@@ -40,6 +44,7 @@ def rank(told: JudgingOptions, ranks: RankOptions, end: EndOptions, shown: ShowO
     _run(told, end, shown, wrong, ranks=ranks)
 
 
+@partial(verb, config=CONFIG)
 def replay(
     run: Annotated[Path, typer.Argument(help="The run folder.")],
     again: FormatOptions,
@@ -56,6 +61,7 @@ def replay(
     show_summary(replay_run(run, format=again.format, out=out), as_json=shown.json)
 
 
+@verb
 def merge_runs(
     runs: Annotated[list[Path], typer.Argument(help="Run folders of the same judge, over different items.")],
     out: Annotated[Path, typer.Option("--out", help="The folder to write to.")],

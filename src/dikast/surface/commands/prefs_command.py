@@ -8,7 +8,7 @@ import typer
 
 from dikast.core.checking import option
 from dikast.surface.terminal import echo, echo_json
-from dikast.surface.verbs import JsonOptions
+from dikast.surface.verbs import JsonOptions, verb
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +30,7 @@ class PrefsOptions:
     items: str = option("", help="The items file, if it was moved.")
 
 
+@verb
 def prefs(
     run: Annotated[Path, typer.Argument(help="The run folder, of grades or comparisons.")],
     options: PrefsOptions,

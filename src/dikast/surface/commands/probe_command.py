@@ -1,15 +1,18 @@
 """The verb `dikast probe`."""
 
+from functools import partial
+
 import typer
 
 from dikast.judging.run_options import MediaOptions, ProbedJudgeOptions, ReplyOptions, RubricOptions, SpendOptions
 from dikast.probes.probe_options import ProbeOptions
 from dikast.surface.terminal import echo, echo_json
-from dikast.surface.verbs import ShowOptions
+from dikast.surface.verbs import CONFIG, ShowOptions, verb
 
 SUITE = 2000  # number of calls of the standard suite; with more calls it grows in proportion
 
 
+@partial(verb, config=CONFIG)
 def probe(
     told: ProbedJudgeOptions,
     asked: ProbeOptions,

@@ -1,11 +1,14 @@
 """The verb `dikast prove`."""
 
+from functools import partial
+
 from dikast.judging.run_options import ProbedJudgeOptions, ReplyOptions, SpendOptions
 from dikast.probes.probe_options import ProveOptions
 from dikast.surface.terminal import echo, echo_json
-from dikast.surface.verbs import ShowOptions
+from dikast.surface.verbs import CONFIG, ShowOptions, verb
 
 
+@partial(verb, config=CONFIG)
 def prove(
     told: ProbedJudgeOptions, asked: ProveOptions, replies: ReplyOptions, spend: SpendOptions, shown: ShowOptions
 ) -> None:

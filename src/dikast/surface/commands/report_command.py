@@ -68,6 +68,7 @@ def _alignment(told: ReportOptions, shown: JsonOptions) -> None:
         echo(f"{path} ({path.stat().st_size / 1e6:.2f} MB)")
 
 
+@verb
 def view(asked: ViewOptions, shown: JsonOptions) -> None:
     """Browse many runs in a browser: lists, live progress, items, two runs side by side, notes.
 

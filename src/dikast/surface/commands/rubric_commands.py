@@ -14,7 +14,7 @@ from dikast.surface.verbs import Verbs
 if TYPE_CHECKING:
     from dikast.core.rubric import Rubric, Sheet
 
-app = Verbs(no_args_is_help=True, help="Rubrics: built-in ones, and files of your own.")
+app = Verbs(no_args_is_help=True)
 Json = Annotated[bool, typer.Option("--json", help="Print as JSON.")]
 
 

@@ -1,6 +1,7 @@
 """The verb `dikast serve`."""
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ from dikast.core.checking import option
 from dikast.core.errors import UserError
 from dikast.judging.run_options import DrawOptions, FormatOptions, MediaOptions, ReplyOptions
 from dikast.surface.terminal import echo
+from dikast.surface.verbs import CONFIG, verb
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +34,7 @@ class ServeOptions(FormatOptions):
     )
 
 
+@partial(verb, config=CONFIG)
 def serve(ask: ServeOptions, draws: DrawOptions, replies: ReplyOptions, media: MediaOptions) -> None:
     """Serve a judge over HTTP: scores, comparisons, rewards, typed decisions.
 

@@ -13,9 +13,10 @@ if TYPE_CHECKING:
 
     from dikast.training.config import Config
 
-app = Verbs(no_args_is_help=True, help="Teach a model to judge, and merge judges.")
+app = Verbs(no_args_is_help=True)
 
 
+@verb
 def make_judge(
     recipe: Annotated[Path, typer.Argument(help="The recipe of the judge, a YAML file described in docs/training.md.")],
     out: Annotated[Path, typer.Option("--out", help="The output folder; running again resumes.")],

@@ -12,7 +12,7 @@ VersionOption = Annotated[
     int, typer.Option("--version", help="Version of the worlds: 4 has rubrics composed of many parts.")
 ]
 RubricsOption = Annotated[int, typer.Option("--rubrics", help="Rubrics for each response (version 4).")]
-app = Verbs(no_args_is_help=True, help="Procedural images, text and clips with exact gold scores.")
+app = Verbs(no_args_is_help=True)
 
 
 @app.command("make")

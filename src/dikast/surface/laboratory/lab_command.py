@@ -9,7 +9,7 @@ from dikast.core.errors import UserError
 from dikast.surface.terminal import echo, echo_json
 from dikast.surface.verbs import JsonOptions, ShowOptions, Verbs, verb
 
-app = Verbs(no_args_is_help=True, help="Claims about judges, tested by written rules: list, run and report them.")
+app = Verbs(no_args_is_help=True)
 _KINDS = (".html", ".md", ".json")
 
 
