@@ -18,7 +18,7 @@ def any_of(listed: str) -> str:
 
 
 class _WhenUsed:
-    """A pattern that is compiled at its first use.
+    """A pattern that is compiled at its first use. `match.re` of its matches is the compiled one: compare `.pattern`.
 
     Most runs use few of the patterns, and compiling all of them takes longer than anything else at the start of a run.
     """

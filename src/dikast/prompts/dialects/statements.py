@@ -233,9 +233,9 @@ def _grade(text: str, match: re.Match[str], *, announced: bool) -> Grade | None:
     if doubts.hypothetical(match[0]) or clause.lstrip().startswith("#"):
         return None
     made = (
-        match.re is phrases.MADE and match[0][:3].casefold() == "mak"
+        match.re.pattern == phrases.MADE.pattern and match[0][:3].casefold() == "mak"
     )  # the words before "making A better" are the reason
-    return "plain" if made or frame.leads(clause, even=match.re is phrases.TIE) else "loose"
+    return "plain" if made or frame.leads(clause, even=match.re.pattern == phrases.TIE.pattern) else "loose"
 
 
 def _line_before(text: str, match: re.Match[str]) -> str:
