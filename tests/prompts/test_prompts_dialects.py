@@ -264,6 +264,22 @@ def test_mixed_critic_on_scores(scale: Scale, reply: str, said: str | Status) ->
 
 
 @pytest.mark.parametrize(
+    ("scale", "reply", "said"),
+    [
+        (ZERO_TEN, "10 7\nAssistant 2 misses the cup.", "7"),
+        (ZERO_TEN, "10, 7", "7"),
+        (ZERO_TEN, "10 9\nRather:\n10 7", "7"),
+        (ZERO_TEN, "10 11\nBetter than the reference.", OFF),
+        (ZERO_TEN, "7", UNPARSED),
+        (ZERO_TEN, "There are 10 7 s in it.", UNPARSED),
+        (None, "10 7", UNPARSED),
+    ],
+)
+def test_the_second_of_two_scores_is_the_responses(scale: Scale | None, reply: str, said: str | Status) -> None:
+    check("second-score", reply, scale, said)
+
+
+@pytest.mark.parametrize(
     ("reply", "said", "slot"),
     [
         ("[[A>>B]]", "A>>B", "first"),

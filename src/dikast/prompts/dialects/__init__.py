@@ -56,6 +56,12 @@ DIALECTS: dict[str, Dialect] = {
             "a better response in brackets or words, two scores, labels of an arena, final scores",
             critic.read_critic,
         ),
+        Dialect(
+            "second-score",
+            1,
+            "two scores on a line, of a reference and then of the response, whose score is the second",
+            critic.read_second_score,
+        ),
         Dialect("arena", 1, "`[[A>>B]]` to `[[B>>A]]`", arena.read_arena),
         Dialect("mt-bench", 1, "`[[A]]`, `[[B]]`, `[[C]]` for a tie; `[[7]]` for a rating", brackets.read_brackets),
         Dialect("boxed", 1, "`\\boxed{LABEL}` or `<answer>LABEL</answer>`, after thinking", boxed.read_boxed),

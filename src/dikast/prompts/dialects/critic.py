@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from dikast.prompts.dialects import arena, prose
-from dikast.prompts.dialects.label import read_one_of
+from dikast.prompts.dialects.label import read_one_of, read_whole
 from dikast.prompts.dialects.marked import alone
 from dikast.prompts.dialects.statements import Sentence
 from dikast.prompts.parsed import Reading, Slot, Stated, Target
@@ -50,6 +50,20 @@ def read_critic(text: str, target: Target) -> Reading:
     if target.scale is not None and _TWO.search(f"\n{text}"):
         return Reading(None, "two scores on one line where one response was graded")
     return Reading(None, "no better response, score or arena label in the reply")
+
+
+def read_second_score(text: str, target: Target) -> Reading:
+    """The second of two scores on a line: of prompts that have a reference graded before the response."""
+    if target.scale is None:
+        return Reading(None, "two scores grade a reference and one response, and no pair")
+    found = []
+    for match in _TWO.finditer(f"\n{text}"):
+        label = read_whole(match[2], target)
+        if label.kind in ("label", "off_scale"):
+            found.append(Stated(label.label, label.said, match.start(2) - 1, match.end(2) - 1))
+    if not found:
+        return Reading(None, "no line with two scores, of the reference and of the response")
+    return Reading(found[-1], earlier=tuple(found[:-1]))
 
 
 def _labels(text: str) -> Iterator[Sentence]:
