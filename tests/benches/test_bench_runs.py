@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import dikast.benches
 import tiny_models
+from benches.own_bench import cards, figure, judge_own, own, run
 from benches.published import lay_out
 from dikast.benches.bench_rows import read_rows
 from dikast.benches.definition import load_bench
@@ -20,37 +21,6 @@ from dikast.surface.cli import app
 
 PNG = b"\x89PNG, never opened: the folder is refused first"
 JUDGES = ["mock:constant", "mock:random", "mock:prefers-long,r=0,per_doubling=3", "mock:first-slot", "scout"]
-
-
-def run(*words: object) -> Any:
-    return CliRunner().invoke(app, ["bench", *map(str, words)])
-
-
-def cards(folder: Path) -> dict[str, Any]:
-    done = run("report", folder, "--draws", 20, "--json")
-    assert done.exit_code == 0, (done.output, done.exception)
-    return {each["bench"]: each for each in json.loads(done.stdout)}
-
-
-def own(path: Path, rows: list[dict[str, Any]], **keys: Any) -> Path:
-    """A bench of the user's, with its rows beside it."""
-    (path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    value = {
-        "name": "mine", "title": "Mine", "about": "rows of a test", "state": "schema only", "licence": "-",
-        "source": {"hub": "org/mine", "files": {"rows.jsonl": ""}}, "citation": "-", **keys,
-    }  # fmt: skip
-    (path / "mine.yaml").write_text(yaml.safe_dump(value))
-    return path / "mine.yaml"
-
-
-def judge_own(bench: Path, judge: str, out: Path, *more: object, code: int = 0) -> dict[str, Any]:
-    done = run("run", bench, "--judge", judge, "--data", bench.parent, "--out", out, "-q", *more)
-    assert done.exit_code == code, (done.output, done.exception)
-    return dict(cards(out)["mine"])
-
-
-def figure(card: dict[str, Any], name: str = "") -> dict[str, Any]:
-    return next(dict(each["value"]) for each in card["official"] if name in ("", each["metric"]))
 
 
 def test_the_best_of_four_earns_its_share_of_a_tie_and_its_gold_does_not_reach_the_judge(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -71,12 +71,16 @@ def audit_file(plan: AuditPlan | str | Path, watch: Watch | None = None) -> Audi
     return audit_rows(plan if isinstance(plan, AuditPlan) else AuditPlan(Path(plan)), watch)[0]
 
 
-def audit_rows(plan: AuditPlan, watch: Watch | None = None) -> tuple[Audit, Data]:
-    """As `audit_file`, with the rows that were measured, in an order of their own."""
+def audit_rows(plan: AuditPlan, watch: Watch | None = None, *, beside: Sequence[str] = ()) -> tuple[Audit, Data]:
+    """As `audit_file`, with the rows that were measured, in an order of their own.
+
+    Columns `beside` those of `plan.by` are read for other uses, and stand in the rows behind them ("by 1", ...).
+    """
     asked = _completed(plan)
     _check(asked)
     plan = asked if asked.gold_rule == "first" else dataclasses.replace(asked, gold=tuple(sorted_names(asked.gold)))
-    data = _loaded(plan, watch)
+    data = _loaded(dataclasses.replace(plan, by=(*plan.by, *beside)), watch)
+    data.plan = dataclasses.replace(data.plan, by=plan.by)
     tables = (
         rankings_tables(data) if plan.ranked else pair_tables(data, _slices(data)) if plan.pairwise else _scores(data)
     )

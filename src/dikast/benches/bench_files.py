@@ -10,6 +10,7 @@ from dikast.core.errors import UserError
 from dikast.core.records.sources import files_of
 
 _CHUNK = 1 << 20
+_POINTER = b"version https://git-lfs.github.com"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,9 @@ def _places(bench: Bench, path: str, data: Path | None) -> list[Path]:
 
 
 def _file(bench: Bench, path: str, digest: str, local: Path, data: Path | None, *, unverified: bool) -> BenchFile:
+    with local.open("rb") as file:
+        if file.read(len(_POINTER)) == _POINTER:
+            raise UserError(f"{local}: is a pointer of Git LFS and holds no rows: get the file itself (`git lfs pull`)")
     found = _sha256(local)
     if digest and found != digest and not unverified:
         told = "it has moved since, or was changed" if data is None else "it is another revision, or was changed"

@@ -3,14 +3,15 @@
 import gzip
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import orjson
 
 from dikast.benches.bench_files import BenchFile, fetch, fetch_file
-from dikast.benches.definition import CRITERION, RENDERED_PAIR, Bench
+from dikast.benches.bench_terms import CRITERION, RENDERED_PAIR
+from dikast.benches.definition import Bench
 from dikast.benches.row_values import (
     due_at,
     fields_of_row,
@@ -23,11 +24,14 @@ from dikast.benches.row_values import (
 )
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item, item_from
+from dikast.core.records.content_ids import prompt_id
 from dikast.core.records.reading import Record, scan_file
 from dikast.core.text import counted, hint
 from dikast.corpus.schemas import get_schema
 
 Pictures = Literal["needed", "skip", "count"]
+PROMPT = "prompt_id"  # in an item's metadata: a fingerprint of the prompt, which the responses to it share
+LENGTH = "length"  # there too: characters of the response; for a pair, second minus first
 _LISTED = 5
 _NATIVE = ("id", "image")  # fields that are read beside a rendered prompt
 _MOST_ERRORS = 20
@@ -64,7 +68,9 @@ def read_rows(
     items: list[Item] = []
     errors: list[DataError] = []
     left, seen, absent, lacking = Counter[str](), Counter[str](), Counter[str](), 0
-    make = _maker(bench, _rubrics(bench, data, unverified=unverified), native=native)
+    rubrics = _rubrics(bench, data, unverified=unverified)
+    make = _maker(bench, rubrics, native=native)
+    bare = _maker(bench, rubrics, native=False) if native else None  # a rendered prompt holds its response too
     read = _NATIVE if native else {name for each in (bench.fields, *bench.variants.values()) for name in each}
     raters: dict[str, dict[str, Any]] = {}
     for file, record, variant in _records_of(bench, files):
@@ -73,6 +79,9 @@ def read_rows(
             found["id"] = _unique(found.get("id"), seen)
             root = str(data if data is not None else file.local.parent)
             item = item_from(found, path=file.path, line=record.line, root=root)
+            plain = item if bare is None else _plain(bare, record.value, file, record.line, variant)
+            if plain is not None and (plain.instruction or plain.context):
+                item = replace(item, meta={PROMPT: prompt_id(plain), **item.meta})
             gone = _missing_pictures(item)
             if gone and pictures == "needed":
                 cure = "put the pictures under --data FOLDER, or leave such rows out with --skip-missing"
@@ -239,6 +248,14 @@ def _maker(bench: Bench, rubrics: Mapping[str, dict[str, Any]], *, native: bool)
             "use --prompt dikast, or --format FILE with the prompt of your choice"
         )
     return make
+
+
+def _plain(make: Make, row: Mapping[str, Any], file: BenchFile, line: int, variant: str) -> Item | None:
+    """The item of a row by its fields; None where the row, which is asked by its rendered prompt, lacks them."""
+    try:
+        return item_from(make(row, file, line, variant), path=file.path, line=line)
+    except DataError:
+        return None
 
 
 def _unique(name: Any, seen: Counter[str]) -> str:

@@ -1,12 +1,13 @@
 """Responses for benches without any: read from a file or sampled from a model, and added to the items."""
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from dikast.core.errors import UserError
 from dikast.core.item import Item
-from dikast.core.part import Text
+from dikast.core.part import Text, text_of
 from dikast.core.records import read_records, write_records
 from dikast.core.records.items import read_repeated
 from dikast.core.text import counted
@@ -15,16 +16,28 @@ from dikast.prompts.ask import as_given
 
 RESPONSES = "responses.jsonl"  # sampled ones, in the run folder
 MODEL = "model"  # in the metadata of an item: whose response it holds
+_PROMPT = "prompt"  # a column of brought responses
 _LISTED = 5
 _AT_ONCE = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Brought:
-    """Items with their responses, and notes about items without a response and responses without an item."""
+    """Items with their responses, and notes about items without a response and responses without an item.
+
+    `rows` is the id of the row of each item that has another, and None where a record brought gold of its own.
+    `prompts` are those of the bench's authors, rendered for a response, of the items whose records have one.
+    """
 
     items: list[Item]
     told: tuple[str, ...]
+    rows: Mapping[str, str | None] = field(default_factory=dict)
+    prompts: Mapping[str, str] = field(default_factory=dict)
+
+    def raters(self, said: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        """What the raters of each item's row said (by row), by item; of brought gold there are none."""
+        rows = {item.id: self.rows.get(item.id, item.id) for item in self.items}
+        return {name: said[row] for name, row in rows.items() if row is not None and row in said}
 
 
 def from_file(items: Sequence[Item], path: Path, groups: Collection[str] = ()) -> Brought:
@@ -71,7 +84,15 @@ def from_file(items: Sequence[Item], path: Path, groups: Collection[str] = ()) -
             (each.gold_from for answers in given.values() for each in answers.values() if each.gold_from), ""
         )
         told.append(f"gold of {counted(gold, 'response')} from {path.name}" + (f", column {guessed!r}" * bool(guessed)))
-    return Brought(found, (f"responses: {path.name}", *told))
+    rows = {new.id: item.id if each.gold is None else None for new, (item, each) in zip(found, pairs, strict=True)}
+    prompts = {new.id: said for new, (_, each) in zip(found, pairs, strict=True) if (said := _prompt_of(each))}
+    return Brought(found, (f"responses: {path.name}", *told), rows, prompts)
+
+
+def _prompt_of(record: Item) -> str:
+    """The rendered prompt of a record: its column `prompt`, which is also a name of the instruction."""
+    said = record.meta.get(_PROMPT)
+    return said if isinstance(said, str) else "\n\n".join(text_of(turn.content) for turn in record.instruction)
 
 
 def _with(item: Item, brought: Item, groups: Collection[str], *, alone: bool) -> Item:
@@ -83,7 +104,11 @@ def _with(item: Item, brought: Item, groups: Collection[str], *, alone: bool) ->
         gold=item.gold if brought.gold is None else brought.gold,
         rubric=brought.rubric or item.rubric,
         reference=brought.reference or item.reference,
-        meta={**item.meta, **brought.meta, **{name: item.meta[name] for name in groups if name in item.meta}},
+        meta={
+            **item.meta,
+            **{name: value for name, value in brought.meta.items() if name != _PROMPT},
+            **{name: item.meta[name] for name in groups if name in item.meta},
+        },
     )
 
 

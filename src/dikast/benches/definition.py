@@ -10,6 +10,17 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
+from dikast.benches.bench_terms import (
+    FROM_FIELDS,
+    FROM_MEMORY,
+    NOT_LISTED,
+    OF_PAIRS,
+    RENDERED_PAIR,
+    STATES,
+    Kind,
+    Metric,
+    State,
+)
 from dikast.core.canonical import fingerprint
 from dikast.core.checking import Mistakes, option, read_settings
 from dikast.core.errors import UserError
@@ -18,61 +29,8 @@ from dikast.core.rubric import load_rubric
 from dikast.core.scale import Scale
 from dikast.core.text import Located, hint, parse_located, read_located
 from dikast.corpus.schemas import SCHEMAS
+from dikast.prompts.dialects import DIALECTS
 
-State = Literal["verified", "rows read", "schema only"]
-Kind = Literal["pairs", "graded pairs", "scores", "best of", "order"]
-Metric = Literal[
-    "accuracy", "accuracy as shown", "accuracy swapped", "right in both orders", "same in both orders",
-    "net of two games", "all of a group", "win rate", "macro precision", "macro recall", "macro f1", "best of",
-    "order distance", "bias deviation and conformity", "kendall of models",
-    "pearson", "spearman", "kendall_tau_b", "exact", "mae", "mean score",
-]  # fmt: skip
-STATES: Mapping[State, str] = {
-    "verified": "recorded judgments give the published figures through the code that scores a judge",
-    "rows read": "real rows load; published figures are not recorded or do not exist",
-    "schema only": "no row was seen; written from the published fields, or from memory where `bench show` says so",
-}
-FROM_FIELDS = "written from the published fields; no row was seen"
-FROM_MEMORY = "written from memory; neither the published fields nor a row was seen"
-NOT_LISTED: Mapping[str, str] = {
-    "focus": "FOCUS (arXiv 2604.21523): neither its rows nor a description of their columns could be had",
-}
-KINDS: Mapping[Kind, str] = {
-    "pairs": "which of two responses is better, asked in both orders",
-    "graded pairs": "both responses are graded, and the better score wins",
-    "scores": "each response is graded",
-    "best of": "each of several responses is graded, and the right one should have the best score",
-    "order": "each of several responses is graded, and the scores should put them in the right order",
-}
-METRICS: Mapping[Metric, str] = {
-    "accuracy": "share of right verdicts, the mean over the orders that were asked",
-    "accuracy as shown": "share of right verdicts in the order of the rows",
-    "accuracy swapped": "share of right verdicts in the other order",
-    "same in both orders": "share of pairs with the same verdict in both orders; two missing ones count as same",
-    "right in both orders": "share of pairs with the right verdict in each order",
-    "net of two games": "share of pairs with more right than wrong verdicts: a win and a tie count as a win",
-    "win rate": "share of games that the second response wins, which is the one you bring",
-    "macro precision": "mean of the precisions of first, second and tie",
-    "macro recall": "mean of their recalls",
-    "macro f1": "mean of their F1",
-    "best of": "share of items whose right response has the best score; with k responses tied for it, 1/k",
-    "order distance": "edit distance of the order by score from the right one, over its length: 0 is right",
-    "bias deviation and conformity": "how far the score falls where evidence is gone, and stays where nothing is",
-    "kendall of models": "Kendall's tau-b between the models' mean scores and their mean gold",
-    "all of a group": "share of groups in which every pair is right",
-    "pearson": "Pearson correlation with gold",
-    "spearman": "Spearman correlation with gold",
-    "kendall_tau_b": "Kendall's tau-b with gold",
-    "exact": "share of scores equal to gold",
-    "mae": "mean absolute error",
-    "mean score": "mean score of the responses: measures the model, not the judge",
-}
-OF_PAIRS = (
-    "accuracy", "accuracy as shown", "accuracy swapped", "right in both orders", "same in both orders",
-    "net of two games", "all of a group", "win rate", "macro precision", "macro recall", "macro f1",
-)  # fmt: skip
-CRITERION = "@criterion"  # of a group: the criterion of a sheet, of which each has a verdict
-RENDERED_PAIR = "rendered pair"  # two rendered prompts of single responses, the better one first
 READERS = (*SCHEMAS, RENDERED_PAIR)
 _MOST_LINES = 40
 _NAME = re.compile(r"[A-Za-z0-9][\w.\-]{0,79}", re.ASCII)
@@ -112,7 +70,8 @@ class BenchSource:
 class GoldMap:
     """Where a row's gold is: its `column`, the meaning of its values (`values`), their `scale`.
 
-    Of several raters (several columns, or a list in one) `rule` makes one value. `default` is the gold of every row,
+    Of several raters (several columns, or a list in one) `rule` makes one value; a majority is more than half of those
+    who spoke, as in the audit, and without one there is no gold. `default` is the gold of every row,
     where the rows say it by their columns alone (`chosen`). With `count` the column says how many of the responses are
     right, which come first; with `order` it names them from best to worst by letters (A is the first response).
     """
@@ -142,16 +101,30 @@ class BenchRubrics:
 
 
 @dataclass(frozen=True, kw_only=True)
+class NativePrompts:
+    """The authors' prompts where the rows hold none: where they are `published`, and how replies to them are read.
+
+    `scale` is that of verdicts, and of the reference judge's scores; `dialect` is the form of the replies.
+    """
+
+    published: str
+    scale: Scale
+    dialect: str = "bracketed"
+
+
+@dataclass(frozen=True, kw_only=True)
 class BenchProtocol:
     """How the bench is asked: the orders of a pair, and how a missing verdict counts.
 
-    `samples` of each question, at `temperature` and `top_p`, are the authors': `--protocol authors` asks so.
+    `samples` of each question, at `temperature` and `top_p`, are the authors': `--protocol authors` asks so. `equal`
+    is their rule for equal scores of responses that are graded alone (`judging.pair_orders.EQUAL_RULES`).
     """
 
     orders: Literal["both", "one"] = "both"
     samples: int = option(1, least=1)
     temperature: float = option(0.0, least=0.0)
     top_p: float = option(1.0, least=0.0, most=1.0)
+    equal: Literal["tie", "expected", "resample"] = "tie"
     missing: Literal["drop", "wrong", "tie"] = "drop"
 
 
@@ -186,8 +159,10 @@ class Bench:
     With `variants` each row is asked once for each, with the fields that the variant has of its own; the item is named
     ID/VARIANT. `rubrics` are those of each row, in a file of the source; its criteria are the group "@criterion".
 
+    `native` says where the authors' prompts are published if the rows hold none, and how replies to them are read.
     `rendered` is the column of the authors' prompt, `slots` and `edges` how a format is learnt from it
-    (`prompts.learn`). `gold_by` is the author of gold, if that was a model.
+    (`prompts.learn`). `gold_by` is the author of gold, if that was a model. `earlier` are
+    the hashes of versions of this file that asked the same questions.
     """
 
     name: str
@@ -203,6 +178,7 @@ class Bench:
     variants: Mapping[str, Any] = field(default_factory=dict)
     rubrics: BenchRubrics | None = None
     rendered: str = ""
+    native: NativePrompts | None = None
     slots: Mapping[str, str] = field(default_factory=dict)
     edges: Mapping[str, str] = field(default_factory=dict)
     gold: GoldMap | None = None
@@ -216,6 +192,7 @@ class Bench:
     forbids: str = ""
     gold_by: str = ""
     citation: str
+    earlier: tuple[str, ...] = ()
     proof: str = ""
     from_memory: tuple[str, ...] = ()
 
@@ -229,11 +206,15 @@ class Bench:
         """`hash`, then what runs of earlier versions may hold in its place: with `mean score` as the only metric."""
         told = dataclasses.asdict(self) | {"gold": str(self.gold)}
         new = [name for name in ("optional", "variants", "rubrics") if not told[name]]  # not in runs of old
-        for name in ("about", "title", "state", "proof", "from_memory", "citation", "licence", "forbids", *new):
+        words = ["about", "title", "state", "proof", "from_memory", "citation", "licence", "forbids"]
+        for name in (*words, "native", "earlier", *new):
             told.pop(name)
         official = {name: value for name, value in told["official"].items() if value or name != "conformity"}
+        if self.protocol.equal == "tie":
+            told["protocol"].pop("equal")
         metrics = [self.official.metric, *[("mean score",)] * ("mean score" in self.official.metric)]
-        return tuple(fingerprint({**told, "official": {**official, "metric": each}}) for each in metrics)
+        found = tuple(fingerprint({**told, "official": {**official, "metric": each}}) for each in metrics)
+        return (*found, *self.earlier)
 
     @property
     def standing(self) -> str:
@@ -297,6 +278,8 @@ def _of_fields(bench: Bench) -> Iterator[Mistake]:
             yield f"names a field of 'fields' that rows may lack: {hint(name, mapped)}", "optional"
     if bench.reader and bench.reader not in READERS:
         yield f"there is no reader {bench.reader!r}: {hint(bench.reader, READERS)}", "reader"
+    if bench.native is not None and bench.native.dialect not in DIALECTS:
+        yield f"there is no dialect of that name: {hint(bench.native.dialect, DIALECTS)}", "native", "dialect"
     if not bench.reader and not bench.fields:
         yield ("name the columns of the rows under 'fields', or a reader",)
 

@@ -5,27 +5,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dikast.audit.audit import audit_file, rows_of
 from dikast.audit.estimate import Estimate, undefined
-from dikast.audit.plan import AuditPlan
 from dikast.audit.rendering import Audit
-from dikast.audit.results import Agreement
-from dikast.audit.statistics.intervals import ALIKE, error_of, kept_within, mean_estimate, share, t_of
+from dikast.audit.results import Agreement, Slices
+from dikast.audit.sections.pairwise import class_table
 from dikast.audit.tables.choices import FIRST, NONE, SECOND, TIE
 from dikast.audit.tables.load import Data
 from dikast.audit.tables.paired import Paired, paired
+from dikast.benches.bench_terms import Metric
 from dikast.benches.best_of import best_of, graded_items, order_distance, ties_score
 from dikast.benches.compositional import bias_worth
-from dikast.benches.definition import Bench, Metric
+from dikast.benches.definition import Bench
+from dikast.benches.unit_means import SHARE, Bounds, Codes, Floats, Masks, Units
 from dikast.core.errors import UserError
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
-Masks = NDArray[np.bool_]
-Bounds = tuple[float, float]
-SHARE: Bounds = (0.0, 1.0)
+_NO_TIES = " without gold ties"  # at the end of a metric's name
 _CREDIT = {"wrong": 0.0, "half": 0.5, "quarter": 0.25, "skipped": math.nan, "tie": math.nan}
 
 
@@ -46,31 +41,31 @@ class OfficialFigure:
 
 
 def official_figures(
-    bench: Bench, plan: AuditPlan, audit: Audit, groups: Sequence[tuple[str, ...]] = ()
+    bench: Bench, audit: Audit, data: Data, groups: Sequence[tuple[str, ...]] = ()
 ) -> list[OfficialFigure]:
-    """The figures of the bench's `official`; `audit` is that of the same plan. UserError as `audit_file`.
+    """The figures of the bench's `official` on the rows of `audit`, which are `data`. UserError for rows without them.
 
     `groups` are the columns to slice by, each entry crossed within itself; that of the bench's `official.group` first.
+    They stand in the rows in this order, each once ("by 0", ...).
     """
-    columns = tuple(dict.fromkeys(name for names in groups for name in names))
-    of_audit = (*_SCORES, *_CLASSES, "kendall of models")
-    own = [metric for metric in bench.official.metric if metric not in of_audit]
-    data = rows_of(replace(plan, by=columns)) if own else None
-    sliced = (
-        [] if data is None else [(names, _words(data, [columns.index(name) for name in names])) for names in groups]
-    )
+    columns = columns_of(groups)
+    sliced = [(names, _words(data, [columns.index(name) for name in names])) for names in groups]
     found = []
     for metric in bench.official.metric:
         if metric in _SCORES:
             found.append(_of_audit(metric, audit))
         elif metric in _CLASSES:
-            found.append(_of_classes(bench, metric, plan, audit))
+            found.append(_of_classes(bench, metric, data))
         elif metric == "kendall of models":
             found.append(_of_models(metric, audit))
         else:
-            assert data is not None
-            found.append(_own(bench, metric, data, sliced, plan.level))
+            found.append(_own(bench, metric, data, sliced, data.plan.level))
     return found
+
+
+def columns_of(groups: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """The columns of all groups, each once."""
+    return tuple(dict.fromkeys(name for names in groups for name in names))
 
 
 _OF_OTHER_UNITS = ("all of a group", "best of", "order distance", "bias deviation and conformity")
@@ -83,7 +78,9 @@ def _of_audit(metric: Metric, audit: Audit) -> OfficialFigure:
     agreement = audit.result(Agreement)
     value = agreement.statistics[metric].value if agreement is not None and metric in agreement.statistics else None
     told = "missing verdicts are dropped and counted; all rows alike"
-    return OfficialFigure(metric, value or undefined(0, "undefined: there is no gold to agree with"), {}, told)
+    sliced = audit.result(Slices)
+    groups = {} if sliced is None else dict(sliced.statistics.get(metric, {}))
+    return OfficialFigure(metric, value or undefined(0, "undefined: there is no gold to agree with"), groups, told)
 
 
 def _of_models(metric: Metric, audit: Audit) -> OfficialFigure:
@@ -95,11 +92,10 @@ def _of_models(metric: Metric, audit: Audit) -> OfficialFigure:
     return OfficialFigure(metric, audit["systems"].estimate("kendall_tau_b"), {}, told)
 
 
-def _of_classes(bench: Bench, metric: Metric, plan: AuditPlan, audit: Audit) -> OfficialFigure:
-    """From the audit's confusion matrix, with missing verdicts as ties if the authors' code counts them so."""
-    if bench.official.failures == "tie" and plan.unscored != "tie":
-        audit = audit_file(replace(plan, unscored="tie", by=()))
-    table = audit["classes"]
+def _of_classes(bench: Bench, metric: Metric, data: Data) -> OfficialFigure:
+    """From the audit's table of classes, with missing verdicts as ties if the authors' code counts them so."""
+    missing = "tie" if bench.official.failures == "tie" else data.plan.unscored
+    table = class_table(paired(replace(data, plan=replace(data.plan, unscored=missing), notes=[])))
     return OfficialFigure(metric, table.estimate(str(table.rows[0][0]), _CLASSES[metric]), {}, _rule(bench, metric))
 
 
@@ -112,60 +108,13 @@ def _words(data: Data, places: Sequence[int]) -> list[str]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Units:
-    """The points of each unit (n,), which units count, the group and the cluster of each, and how means are told.
-
-    A unit is a row, an item or a group of pairs; rows of one item (its criteria or responses) are a cluster.
-    """
-
-    worth: Floats
-    counts: Masks
-    group: Sequence[str] | None
-    cluster: Codes | None
-    level: float
-    bounds: Bounds
-
-    def mean(self, chosen: Masks | None = None) -> Estimate:
-        """The mean of the chosen units (n,), of all by default; those that do not count are dropped."""
-        mine = np.ones(len(self.worth), bool) if chosen is None else chosen
-        known, dropped = mine & self.counts, int((mine & ~self.counts).sum())
-        cluster = None if self.cluster is None else self.cluster[known]
-        if not known.any():
-            return undefined(0, "undefined: no rows", level=self.level, dropped=dropped)
-        if self.bounds == SHARE:
-            return share(self.worth[known], self.level, cluster, dropped=dropped)
-        return mean_estimate(self.worth[known], self.level, cluster, dropped=dropped, within=self.bounds)
-
-    def by_group(self, group: Sequence[str]) -> dict[str, Estimate]:
-        """The mean of the units of each group; `group` (n,) names it."""
-        names, place = np.unique(np.array(group, dtype=str), return_inverse=True)
-        return {str(name): self.mean(place == code) for code, name in enumerate(names)}
-
-    def over_groups(self, groups: Mapping[str, Estimate]) -> Estimate:
-        """The mean of the means of all groups, weighted equally; of clustered rows, with the error of whole clusters.
-
-        Groups that share items (the criteria of a sheet) are not independent.
-        """
-        found = _mean_of(list(groups.values()), self.level, self.bounds)
-        if self.cluster is None or self.group is None or math.isnan(found.value):
-            return found
-        mine = [groups[name] for name in self.group]
-        parts = (self.worth - [each.value for each in mine]) / [each.n * len(groups) for each in mine]
-        error = error_of(parts[self.counts], self.cluster[self.counts])
-        known = error.groups > 1 and error.error > ALIKE
-        half = t_of(self.level, error.groups - 1) * error.error if known else math.nan
-        method = f"of {len(groups)} means, by cluster"
-        return kept_within(replace(found, low=found.value - half, high=found.value + half, method=method), self.bounds)
-
-
 def _own(
     bench: Bench, metric: Metric, data: Data, sliced: Sequence[tuple[tuple[str, ...], list[str]]], level: float
 ) -> OfficialFigure:
     group = bench.official.group
     main = next((rows for names, rows in sliced if group in names), sliced[0][1] if sliced and not group else None)
     cluster = data.words["cluster"].codes if "cluster" in data.words and metric not in _OF_OTHER_UNITS else None
-    units = _Units(*_worth(bench, metric, data, main), cluster, level, _bounds(metric, data))
+    units = Units(*_worth(bench, metric, data, main), cluster, level, _bounds(metric, data))
     apart = {}
     if metric == "best of" and (name := bench.official.ties_apart):
         apart[name] = ties_score([each for each in graded_items(data, main) if each.group == name], level)
@@ -180,7 +129,7 @@ def _own(
     return replace(found, answered=answered, bounds=filled)
 
 
-def _answered(bench: Bench, metric: Metric, data: Data, units: _Units) -> tuple[Estimate, Bounds | None]:
+def _answered(bench: Bench, metric: Metric, data: Data, units: Units) -> tuple[Estimate, Bounds | None]:
     """The mean over the answered rows, and that over all rows with the least or the greatest value for the others."""
     worth, counts, _ = _worth(replace(bench, official=replace(bench.official, failures="skipped")), metric, data, None)
     missing, bounds = 1.0 - counts, units.bounds
@@ -217,10 +166,11 @@ def _worth(
         return all_right, np.array([bool((known & (at == i)).any()) for i in range(len(names))]), None
     if metric == "win rate":
         given = replace(given, gold=np.full(len(data), SECOND, np.int64))
-    worth = _OF_PAIRS[metric](bench, given)
+    worth = _OF_PAIRS[metric.removesuffix(_NO_TIES)](bench, given)
     if metric == "same in both orders":
         return worth, ~np.isnan(worth), group
-    return worth, (given.gold != NONE) & ~np.isnan(worth), group
+    due = (given.gold != NONE) & ~(metric.endswith(_NO_TIES) & (given.gold == TIE))
+    return worth, due & ~np.isnan(worth), group
 
 
 def _games(given: Paired) -> list[tuple[Codes, Masks]]:
@@ -307,21 +257,24 @@ def _of_responses(
     return worth, ~np.isnan(worth), [each.group for each in items] if group is not None else None
 
 
-def _figure(bench: Bench, metric: Metric, units: _Units, apart: Mapping[str, Estimate]) -> OfficialFigure:
-    official, absent, level, bounds = bench.official, "", units.level, units.bounds
+def _figure(bench: Bench, metric: Metric, units: Units, apart: Mapping[str, Estimate]) -> OfficialFigure:
+    official, absent = bench.official, ""
     groups = {} if units.group is None else units.by_group(units.group)
     groups |= {name: each for name, each in apart.items() if name in groups}
     whole = units.mean()
     if official.over == "groups" and groups:
-        whole = units.over_groups(groups)
+        whole = units.over_groups(groups, dict.fromkeys(groups, 1.0))
     elif official.over == "sections" and units.group is not None:
-        parts = {}
-        for section, inside in official.sections.items():
-            parts[section] = _section(groups, list(inside), official.weights, level, bounds)
+        shares = {name: _shares(groups, inside, official.weights) for name, inside in official.sections.items()}
         missing = [name for inside in official.sections.values() for name in inside if name not in groups]
         absent = f"; groups without a row: {', '.join(missing)}" if missing else ""
-        groups = {**{f"section {name}": each for name, each in parts.items()}, **groups}
-        whole = _mean_of(list(parts.values()), level, bounds)
+        together: dict[str, float] = {}
+        for part in shares.values():
+            for name, each in part.items():
+                together[name] = together.get(name, 0.0) + each
+        whole = units.over_groups(groups, together if all(shares.values()) else {})
+        sections = {f"section {name}": units.over_groups(groups, part) for name, part in shares.items()}
+        groups = {**sections, **groups}
     return OfficialFigure(metric, whole, groups, _rule(bench, metric) + absent)
 
 
@@ -354,33 +307,11 @@ def _bounds(metric: Metric, data: Data) -> Bounds:
     return (-math.inf, math.inf) if scale is None else (scale.low, scale.high)
 
 
-def _section(
-    groups: Mapping[str, Estimate], inside: Sequence[str], weights: Mapping[str, float], level: float, bounds: Bounds
-) -> Estimate:
-    """The mean of a section's groups by their rows, each row of a group counting as often as the authors say.
+def _shares(groups: Mapping[str, Estimate], inside: Sequence[str], weights: Mapping[str, float]) -> dict[str, float]:
+    """The share of each group in the mean of its section: by its rows, each as often as the authors' `weights` say.
 
-    Rows are counted, so that a sample of them weighs its groups as the whole bench does.
+    Rows are counted, so that a sample of them weighs its groups as the whole bench does. Empty where no group has rows.
     """
-    there = [name for name in inside if name in groups]
-    by_rows = [groups[name].n * weights.get(name, 1.0) for name in there]
-    return _mean_of([groups[name] for name in there], level, bounds, by_rows)
-
-
-def _mean_of(parts: Sequence[Estimate], level: float, bounds: Bounds, weights: Sequence[float] = ()) -> Estimate:
-    """The weighted mean of independent means.
-
-    Each half of its interval adds theirs in quadrature (Zou & Donner 2008), so that groups near 0 or 1, whose
-    intervals are lopsided, do not lend it an end that is too near.
-    """
-    n, dropped = sum(each.n for each in parts), sum(each.dropped for each in parts)
-    weight = np.array(weights if len(weights) else [1.0] * len(parts))
-    if not len(parts) or not weight.sum() or any(math.isnan(each.value) for each in parts):
-        return undefined(n, "undefined: a group has no rows", level=level, dropped=dropped)
-    weight = weight / weight.sum()
-    value = float(weight @ np.array([each.value for each in parts]))
-    below, above = (
-        math.sqrt(float(weight**2 @ np.array([(each.value - end) ** 2 for each, end in zip(parts, ends, strict=True)])))
-        for ends in ([each.low for each in parts], [each.high for each in parts])
-    )
-    method = f"of {len(parts)} independent means"
-    return kept_within(Estimate(value, n, value - below, value + above, level, method, dropped), bounds)
+    by_rows = {name: groups[name].n * weights.get(name, 1.0) for name in inside if name in groups}
+    whole = sum(by_rows.values())
+    return {name: n / whole for name, n in by_rows.items()} if whole else {}

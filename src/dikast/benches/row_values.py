@@ -1,13 +1,14 @@
 """What the columns of a bench's row say: the fields of an item, its gold, its raters, its groups."""
 
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import orjson
 
+from dikast.audit.tables.scored import consensus
 from dikast.benches.definition import Bench, GoldMap
 from dikast.core.errors import DataError
 from dikast.corpus.schemas import sections
@@ -103,10 +104,16 @@ def gold_of_row(bench: Bench, row: Mapping[str, Any]) -> Any:
     if gold.rule == "first":
         return said[0]
     if gold.rule == "majority":
-        [(best, n), *others] = Counter(map(str, said)).most_common()
-        return best if not others or others[0][1] < n else None
+        return _majority(said)
     numbers = [_number(each, gold.column[0]) for each in said]
     return sum(numbers) / len(numbers)
+
+
+def _majority(said: Sequence[Any]) -> Any:
+    """What more than half of the raters who spoke said, by the audit's rule; None without such a majority."""
+    labels = {str(each): place for place, each in enumerate(said)}
+    found = consensus(np.array([[labels[str(each)]] for each in said], np.float64), "majority")[0]
+    return None if np.isnan(found) else said[int(found)]
 
 
 def raters_of_row(bench: Bench, row: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from dikast.audit.results import Accuracy, Agreement, Baselines, Calibration, Fa
 from dikast.benches.definition import Bench, load_bench
 from dikast.benches.graded_pairs import ALONE, of_choices
 from dikast.benches.length import length_bias
-from dikast.benches.official import OfficialFigure, official_figures
+from dikast.benches.official import OfficialFigure, columns_of, official_figures
 from dikast.core.errors import UserError
 from dikast.core.records import read_records
 from dikast.core.runs.run import Run
@@ -239,11 +239,12 @@ def measured(
     if bench.protocol.missing != "drop" and not plan.file.is_dir():
         told = (*told, f"the authors count a missing verdict as {bench.protocol.missing}")
     plan = replace(plan, unscored="drop")  # how the authors count missing verdicts is part of the official figures
-    audit, data = audit_rows(plan)
+    sliced = groups if groups is not None else [plan.by] if plan.by else []
+    beside = [name for name in columns_of(sliced) if name not in plan.by]
+    audit, data = audit_rows(plan, beside=beside)
     if not gold and "agreement" not in audit and "accuracy" not in audit:
         told = (*told, "the bench has no gold: agreement cannot be measured")
-    sliced = groups if groups is not None else [plan.by] if plan.by else []
-    official = tuple(official_figures(bench, plan, audit, sliced))
+    official = tuple(official_figures(bench, audit, data, sliced))
     biased = (length_bias(bench, data),) if plan.length and bench.kind in ("pairs", "graded pairs", "scores") else ()
     about = (_state(bench), *told)
     alone = bench.kind == "graded pairs"

@@ -31,7 +31,9 @@ class BenchRunOptions(BenchDataOptions, FormatOptions, RunnerOptions):
     out: Path = option(help="The folder; each bench has a run folder in it, which running again resumes.")
     rubric: str | None = option(None, help="A rubric instead of the bench's own.", complete="rubrics")
     prompt: Literal["dikast", "native", "learnt"] = option(
-        "dikast", help="dikast, native (as rendered in the bench's rows) or learnt (a format learnt from these rows)."
+        "dikast",
+        help="dikast, native (the authors' own, in the bench's rows or a column 'prompt' of --responses) or learnt (a "
+        "format learnt from those).",
     )
     protocol: Literal["dikast", "authors"] = option(
         "dikast",
@@ -45,8 +47,8 @@ class BenchRunOptions(BenchDataOptions, FormatOptions, RunnerOptions):
     responses: Path | None = option(
         None,
         metavar="FILE",
-        help="Responses to the prompts of a bench that has none: records of id and response, with model, gold, rubric "
-        "and reference where there are any.",
+        help="Responses to the prompts of a bench that has none: records of id and response, with model, gold, rubric, "
+        "reference and the authors' judge's prompt where there are any.",
     )
     policy: str | None = option(None, help="Sample these responses from this model.", complete="judges")
 

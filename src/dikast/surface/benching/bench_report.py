@@ -9,6 +9,7 @@ import orjson
 
 from dikast.audit.plan import AuditPlan
 from dikast.audit.tables.column_file import read_columns
+from dikast.benches.bench_rows import LENGTH, PROMPT
 from dikast.benches.brought import MODEL
 from dikast.benches.definition import load_bench
 from dikast.benches.leaving_out import with_differences
@@ -19,7 +20,6 @@ from dikast.core.records import write_file, write_records
 from dikast.core.runs.run import Run
 from dikast.core.text import hint, read_located
 from dikast.surface.benching.bench_options import BenchReportOptions
-from dikast.surface.benching.bench_runs import LENGTH
 from dikast.surface.commands.audit_command import completed
 from dikast.surface.report.report_file import judge_folders
 
@@ -53,7 +53,10 @@ def cards_of(asked: BenchReportOptions) -> list[Scorecard]:
 
 
 def _with_columns(plan: AuditPlan, *, brought: bool) -> AuditPlan:
-    """The plan of a run with the columns of lengths and, of brought responses, of models, if its items have them."""
+    """The plan of a run with the columns of lengths and, of brought responses, of models, if its items have them.
+
+    Where several items are responses to one prompt, prompts are the clusters: such items are not independent.
+    """
     from dikast.audit.tables.run_rows import has_gold, kept_metadata
 
     known = [each.get("meta", {}) for each in kept_metadata(plan.file).values()]
@@ -61,7 +64,9 @@ def _with_columns(plan: AuditPlan, *, brought: bool) -> AuditPlan:
     several = brought and len({str(each[MODEL]) for each in known if MODEL in each}) > 1
     labelled = bool(plan.gold) or has_gold(plan.file)
     system = MODEL if several and labelled and Run(plan.file).kind == "absolute" else ""
-    return replace(plan, length=length, system=system)
+    prompts = [each[PROMPT] for each in known if PROMPT in each]
+    shared = 1 < len(set(prompts)) < len(prompts) == len(known)
+    return replace(plan, length=length, system=system, cluster=PROMPT if shared else "")
 
 
 def _of_file(file: Path, asked: BenchReportOptions) -> Scorecard:

@@ -9,9 +9,10 @@ from typing import Any
 
 import orjson
 
-from dikast.benches.bench_rows import BenchRows, Pictures, read_rows
+from dikast.benches.bench_rows import LENGTH, BenchRows, Pictures, read_rows
 from dikast.benches.brought import Brought, from_file, from_policy
 from dikast.benches.definition import Bench
+from dikast.benches.native_prompts import learnt_format, native_format, native_items, with_scale
 from dikast.benches.scorecard import BENCH, RATERS, read_about
 from dikast.benches.subset import stratified
 from dikast.core.checking import Mistakes
@@ -50,7 +51,6 @@ _DECIDES = (
     "prompt",
     "without",
 )  # settings that must be the same in all runs of one folder
-LENGTH = "length"  # in the items' metadata: characters of the response; for a pair, second minus first
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +89,24 @@ def prepare(
         raise UserError(f"--from-absolute: {bench.name} is no bench of pairs, but of {bench.kind}: leave it out")
     draws, folder = _draws(bench, asked, draws), asked.out / bench.name
     pictures: Pictures = "skip" if asked.skip_missing else "count" if "media" in asked.without else "needed"
-    rows = read_rows(bench, asked.data, unverified=asked.unverified_rows, native=native, pictures=pictures)
+    of_rows = bool(bench.rendered) or not _grades_brought(bench)
+    rows = read_rows(bench, asked.data, unverified=asked.unverified_rows, native=native and of_rows, pictures=pictures)
     items = stratified(rows.items, tuple(bench.groups), asked.limit, replies.seed)
     brought = _with_responses(bench, items, asked, replies, folder, dry=spend.dry_run)
+    form = _format(bench, asked, rows, brought)
+    if not of_rows and asked.prompt != "dikast" and asked.rubric is None:
+        brought = replace(brought, items=with_scale(bench, brought.items))
+    if not of_rows and native:
+        brought = replace(brought, items=native_items(bench, brought))
     told = (*brought.told, *_asked_notes(bench, asked, draws))
     about = _about(bench, name, asked, rows, len(brought.items), replies.seed, told)
     _refuse_other_rows(folder, about, bench)
     pairs = None
     if bench.pairs:
         alone = asked.from_absolute or bench.kind == "graded pairs"
-        pairs = PairOptions(one_order=bench.protocol.orders == "one" and not alone, from_absolute=alone)
+        equal = bench.protocol.equal if alone and asked.protocol == "authors" else "tie"
+        one_order = bench.protocol.orders == "one" and not alone
+        pairs = PairOptions(one_order=one_order, from_absolute=alone, equal=equal)
     rubric = asked.rubric or bench.rubric
     ask = RunOptions(
         items=(str(folder / ITEMS),), judge=asked.judge, out=folder, rubric=rubric, without=asked.without,
@@ -106,7 +114,7 @@ def prepare(
     )  # fmt: skip
     judged = JudgeRunOptions(ask=ask, draws=draws, replies=replies, media=media, spend=spend, pairs=pairs)
     kept = [_measured(each) for each in brought.items]
-    return BenchRun(bench, folder, kept, about, judged, _format(bench, asked, rows), rows.raters)
+    return BenchRun(bench, folder, kept, about, judged, form, brought.raters(rows.raters))
 
 
 def _draws(bench: Bench, asked: BenchRunOptions, draws: DrawOptions) -> DrawOptions:
@@ -127,6 +135,9 @@ def _asked_notes(bench: Bench, asked: BenchRunOptions, draws: DrawOptions) -> It
         yield f"samples of each question: {draws.samples}; the authors take {theirs}"
     elif own.samples > 1:
         yield f"samples of each question: {own.samples} at temperature {draws.temperature:g}, joined"
+    if own.equal != "tie" and (asked.from_absolute or bench.kind == "graded pairs"):
+        theirs = f"the authors' rule is {own.equal!r} at temperature {own.temperature:g}"
+        yield f"equal scores: {theirs}" if asked.protocol == "authors" else f"equal scores: ties; {theirs}"
     if asked.without:
         yield f"asked without {', '.join(asked.without)}"
 
@@ -196,17 +207,25 @@ def _refuse_other_rows(folder: Path, about: dict[str, Any], bench: Bench) -> Non
         raise UserError(f"{folder}: holds a run of other rows ({told}): give another --out")
 
 
-def _format(bench: Bench, asked: BenchRunOptions, rows: BenchRows) -> str | Format | None:
-    if asked.prompt == "native":
-        return "verbatim"
+def _grades_brought(bench: Bench) -> bool:
+    """Whether the bench grades responses that are brought, so that rendered prompts can only come with them."""
+    return bench.responses == "to be brought" and bench.kind == "scores"
+
+
+def _format(bench: Bench, asked: BenchRunOptions, rows: BenchRows, brought: Brought) -> str | Format | None:
     if asked.prompt == "dikast":
         return asked.format
-    if not bench.rendered:
+    if asked.prompt == "native":
+        return "verbatim" if bench.rendered else native_format(bench)
+    if not bench.rendered and not _grades_brought(bench):
         raise UserError(f"{bench.name}: its rows hold no rendered prompt to learn from: use --prompt dikast")
-    reading = Reading(
-        prompt=(bench.rendered,), names=bench.slots or None, edges=bench.edges or None, accept_names=not bench.slots
-    )
-    learnt = learn_format(rows.files[0].local, reading)
+    if bench.rendered:
+        reading = Reading(
+            prompt=(bench.rendered,), names=bench.slots or None, edges=bench.edges or None, accept_names=not bench.slots
+        )
+        learnt = learn_format(rows.files[0].local, reading)
+    else:
+        learnt = learnt_format(bench, brought)
     if learnt.report.misfits:
         told = f"the learnt format does not reproduce {counted(len(learnt.report.misfits), 'prompt')} of the rows"
         raise UserError(f"{bench.name}: {told}: use --prompt native")

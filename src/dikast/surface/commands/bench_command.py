@@ -29,7 +29,8 @@ def list_(
     shown: JsonOptions,
 ) -> None:
     """List the benches and how far each was verified."""
-    from dikast.benches.definition import NOT_LISTED, STATES, load_bench, names
+    from dikast.benches.bench_terms import NOT_LISTED, STATES
+    from dikast.benches.definition import load_bench, names
 
     if state and state not in STATES:
         raise UserError(f"--state {state!r}: choose {', '.join(map(repr, STATES))}")
@@ -66,7 +67,8 @@ def show(
 ) -> None:
     """Describe one bench: source, licence, protocol, official figure, and what is not verified."""
     from dikast.benches.bench_rows import Pictures, read_rows
-    from dikast.benches.definition import KINDS, METRICS, load_bench
+    from dikast.benches.bench_terms import KINDS, METRICS
+    from dikast.benches.definition import load_bench
 
     bench = load_bench(name)
     told = _row(bench) | {"proof": bench.proof, "from_memory": list(bench.from_memory), "citation": bench.citation}
@@ -94,6 +96,7 @@ def show(
         "source": bench.source.name,
         "licence": bench.licence + (f"; forbids {bench.forbids}" if bench.forbids else ""),
         "asked": f"{bench.kind}: {KINDS[bench.kind]}; {rubric}",
+        "prompts": _prompts_of(bench),
         "protocol": protocol,
         "media": bench.media,
         "groups": ", ".join(bench.groups),
@@ -111,6 +114,16 @@ def show(
             echo(f"  ! {note}")
         for why, n in found.left_out.items():
             echo(f"  {n:,} left out: {why}")
+
+
+def _prompts_of(bench: "Bench") -> str:
+    """What `--prompt native` sends, and where it comes from."""
+    if bench.rendered:
+        return "--prompt native sends those that the authors rendered into the rows"
+    if bench.native is None:
+        return ""
+    told = f"the authors' are published in {bench.native.published}, on the scale {bench.native.scale}; none ships"
+    return f"{told} with Dikast: --prompt native sends those of a column 'prompt' of --responses"
 
 
 @app.command("run")

@@ -1,0 +1,63 @@
+"""The words that describe a bench: how far it was checked, its kinds and its official metrics."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+State = Literal["verified", "rows read", "schema only"]
+Kind = Literal["pairs", "graded pairs", "scores", "best of", "order"]
+Metric = Literal[
+    "accuracy", "accuracy as shown", "accuracy swapped", "right in both orders", "same in both orders",
+    "accuracy without gold ties", "accuracy as shown without gold ties",
+    "net of two games", "all of a group", "win rate", "macro precision", "macro recall", "macro f1", "best of",
+    "order distance", "bias deviation and conformity", "kendall of models",
+    "pearson", "spearman", "kendall_tau_b", "exact", "mae", "mean score",
+]  # fmt: skip
+STATES: Mapping[State, str] = {
+    "verified": "recorded judgments give the published figures through the code that scores a judge",
+    "rows read": "real rows load; published figures are not recorded or do not exist",
+    "schema only": "no row was seen; written from the published fields, or from memory where `bench show` says so",
+}
+FROM_FIELDS = "written from the published fields; no row was seen"
+FROM_MEMORY = "written from memory; neither the published fields nor a row was seen"
+NOT_LISTED: Mapping[str, str] = {
+    "focus": "FOCUS (arXiv 2604.21523): neither its rows nor a description of their columns could be had",
+}
+KINDS: Mapping[Kind, str] = {
+    "pairs": "which of two responses is better, asked in both orders",
+    "graded pairs": "both responses are graded, and the better score wins",
+    "scores": "each response is graded",
+    "best of": "each of several responses is graded, and the right one should have the best score",
+    "order": "each of several responses is graded, and the scores should put them in the right order",
+}
+METRICS: Mapping[Metric, str] = {
+    "accuracy": "share of right verdicts, the mean over the orders that were asked",
+    "accuracy as shown": "share of right verdicts in the order of the rows",
+    "accuracy swapped": "share of right verdicts in the other order",
+    "accuracy without gold ties": "accuracy over the pairs whose gold is no tie",
+    "accuracy as shown without gold ties": "accuracy as shown over the pairs whose gold is no tie",
+    "same in both orders": "share of pairs with the same verdict in both orders; two missing ones count as same",
+    "right in both orders": "share of pairs with the right verdict in each order",
+    "net of two games": "share of pairs with more right than wrong verdicts: a win and a tie count as a win",
+    "win rate": "share of games that the second response wins, which is the one you bring",
+    "macro precision": "mean of the precisions of first, second and tie",
+    "macro recall": "mean of their recalls",
+    "macro f1": "mean of their F1",
+    "best of": "share of items whose right response has the best score; with k responses tied for it, 1/k",
+    "order distance": "edit distance of the order by score from the right one, over its length: 0 is right",
+    "bias deviation and conformity": "how far the score falls where evidence is gone, and stays where nothing is",
+    "kendall of models": "Kendall's tau-b between the models' mean scores and their mean gold",
+    "all of a group": "share of groups in which every pair is right",
+    "pearson": "Pearson correlation with gold",
+    "spearman": "Spearman correlation with gold",
+    "kendall_tau_b": "Kendall's tau-b with gold",
+    "exact": "share of scores equal to gold",
+    "mae": "mean absolute error",
+    "mean score": "mean score of the responses: measures the model, not the judge",
+}
+OF_PAIRS = (
+    "accuracy", "accuracy as shown", "accuracy swapped", "right in both orders", "same in both orders",
+    "net of two games", "all of a group", "win rate", "macro precision", "macro recall", "macro f1",
+    "accuracy without gold ties", "accuracy as shown without gold ties",
+)  # fmt: skip
+CRITERION = "@criterion"  # of a group: the criterion of a sheet, of which each has a verdict
+RENDERED_PAIR = "rendered pair"  # two rendered prompts of single responses, the better one first

@@ -1,0 +1,96 @@
+"""Means of the units that an official figure counts, by group and over groups, with intervals of whole clusters."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dikast.audit.estimate import Estimate, undefined
+from dikast.audit.statistics.intervals import ALIKE, error_of, kept_within, mean_estimate, share, t_of
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+Masks = NDArray[np.bool_]
+Bounds = tuple[float, float]
+SHARE: Bounds = (0.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """The points of each unit (n,), which units count, the group and the cluster of each, and how means are told.
+
+    A unit is a row, an item or a group of pairs; rows of one item (its criteria or responses) are a cluster.
+    """
+
+    worth: Floats
+    counts: Masks
+    group: Sequence[str] | None
+    cluster: Codes | None
+    level: float
+    bounds: Bounds
+
+    def mean(self, chosen: Masks | None = None) -> Estimate:
+        """The mean of the chosen units (n,), of all by default; those that do not count are dropped."""
+        mine = np.ones(len(self.worth), bool) if chosen is None else chosen
+        known, dropped = mine & self.counts, int((mine & ~self.counts).sum())
+        cluster = None if self.cluster is None else self.cluster[known]
+        if not known.any():
+            return undefined(0, "undefined: no rows", level=self.level, dropped=dropped)
+        if self.bounds == SHARE:
+            return share(self.worth[known], self.level, cluster, dropped=dropped)
+        return mean_estimate(self.worth[known], self.level, cluster, dropped=dropped, within=self.bounds)
+
+    def by_group(self, group: Sequence[str]) -> dict[str, Estimate]:
+        """The mean of the units of each group; `group` (n,) names it."""
+        names, place = np.unique(np.array(group, dtype=str), return_inverse=True)
+        return {str(name): self.mean(place == code) for code, name in enumerate(names)}
+
+    def over_groups(self, groups: Mapping[str, Estimate], weights: Mapping[str, float]) -> Estimate:
+        """The weighted mean of the means of groups, of all that `weights` names.
+
+        Groups that share clusters (the criteria of a sheet, several models' responses to one prompt) are not
+        independent, so that the error of clustered rows is that of whole clusters. Where no cluster differs from the
+        others the ends are those of groups that move together, the widest that theirs allow.
+        """
+        found = mean_of({name: groups[name] for name in weights}, weights, self.level, self.bounds)
+        if self.cluster is None or self.group is None or math.isnan(found.value):
+            return found
+        mine = np.array([name in weights for name in self.group]) & self.counts
+        whole = sum(weights.values())
+        share_of = {name: weight / whole / groups[name].n for name, weight in weights.items()}
+        values, places = {name: each.value for name, each in groups.items()}, np.flatnonzero(mine)
+        named = [self.group[int(i)] for i in places]
+        middle, moved = (np.array([each[name] for name in named]) for each in (values, share_of))
+        parts = (self.worth[places] - middle) * moved
+        error, method = error_of(parts, self.cluster[places]), f"of {len(weights)} means, by cluster"
+        if error.groups < 2 or error.error <= ALIKE:
+            ends = [[getattr(groups[name], end) for name in weights] for end in ("low", "high")]
+            shares = np.array(list(weights.values())) / whole
+            low, high = (float(shares @ np.array(each)) for each in ends)
+        else:
+            half = t_of(self.level, error.groups - 1) * error.error
+            low, high = found.value - half, found.value + half
+        return kept_within(replace(found, low=low, high=high, method=method), self.bounds)
+
+
+def mean_of(parts: Mapping[str, Estimate], weights: Mapping[str, float], level: float, bounds: Bounds) -> Estimate:
+    """The weighted mean of independent means.
+
+    Each half of its interval adds theirs in quadrature (Zou & Donner 2008), so that groups near 0 or 1, whose
+    intervals are lopsided, do not lend it an end that is too near.
+    """
+    found = list(parts.values())
+    n, dropped = sum(each.n for each in found), sum(each.dropped for each in found)
+    if not found or any(math.isnan(each.value) for each in found):
+        return undefined(n, "undefined: a group has no rows", level=level, dropped=dropped)
+    weight = np.array([weights[name] for name in parts])
+    weight = weight / weight.sum()
+    value = float(weight @ np.array([each.value for each in found]))
+    below, above = (
+        math.sqrt(float(weight**2 @ np.array([(each.value - end) ** 2 for each, end in zip(found, ends, strict=True)])))
+        for ends in ([each.low for each in found], [each.high for each in found])
+    )
+    method = f"of {len(found)} independent means"
+    return kept_within(Estimate(value, n, value - below, value + above, level, method, dropped), bounds)
