@@ -55,8 +55,10 @@ def test_groups_that_share_prompts_are_not_independent(over: str, tmp_path: Path
 
 def test_a_majority_is_more_than_half_of_the_raters_in_rows_and_in_the_audit(tmp_path: Path) -> None:
     votes = ["aabt", "aaab", "abt-", "a---", "ab--"]  # a plurality, a majority, none, a single rater, a draw
-    rows: list[dict[str, Any]] = [{"id": f"p{i}", "q": f"{i}?", "a": "x", "b": "y", **dict(zip("stuv", said, strict=True))}
-            for i, said in enumerate(votes)]  # fmt: skip
+    rows: list[dict[str, Any]] = [
+        {"id": f"p{i}", "q": f"{i}?", "a": "x", "b": "y", **dict(zip("stuv", said, strict=True))}
+        for i, said in enumerate(votes)
+    ]
     rows = [{name: None if said == "-" else said for name, said in row.items()} for row in rows]
     keys = {
         "kind": "pairs", "fields": {"id": "id", "instruction": "q", "response_0": "a", "response_1": "b"},
