@@ -55,8 +55,9 @@ vllm: .vllm/ready
 	.ray/bin/python -m pip install --quiet -c constraints.txt -e '.[ray]' hypothesis pytest pytest-xdist
 	touch $@
 
+# Ray gives its workers the lowest priority; beside other work they would hardly run.
 ray: .ray/ready
-	.ray/bin/python -m pytest -m slow tests/engines/cluster
+	RAY_worker_niceness=0 .ray/bin/python -m pytest -m slow tests/engines/cluster
 
 # Servers that speak as Amazon's and Google's stores do, in an environment of their own: they bring a web framework.
 .stores/ready: pyproject.toml constraints.txt

@@ -3,19 +3,30 @@
 `python -m benchmarks.cluster` in an environment with the extra `ray` (`make .ray/ready`, then `.ray/bin/python`). A
 real cluster on this machine; the judge is a mock, in the scaling part one that sleeps 50 ms a question, so that Ray and
 the driver are what is measured. Overhead is wall seconds a question beyond those of one process, start-up told apart;
-the driver's cost is the CPU time of its own process, planning and writing included.
+the driver's cost is the CPU time of its own process, planning and writing included. `--verdicts 1000000` takes the
+driver alone: its workers copy one verdict instead of judging; its CPU time and its memory (what it allocates, without
+the object store's) are slopes between a quarter of the verdicts and all of them.
 """
 
 import argparse
+import os
 import sys
 import tempfile
+import threading
 import time
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import orjson
 
 from benchmarks.figures import Figure, table
-from dikast.engines.cluster.ray_engine import RayEngine
+from dikast.core.item import Item
+from dikast.core.runs.lines import seal_record
+from dikast.engines.base import Engine
+from dikast.engines.cluster.ray_engine import Handed, RayEngine
+from dikast.judging.by_workers import JudgedBatch, KeyedItem
 from dikast.judging.judge import Judge
 from dikast.judging.judge_file import grade_file
 from dikast.judging.recorded.merging import merge_runs
@@ -70,6 +81,69 @@ def scaling(folder: Path, most: int) -> list[Figure]:
     return found
 
 
+class CopyingWorkers(RayEngine):
+    """Workers that copy one verdict, with the keys and items that are asked about."""
+
+    def spread(self, work: Any, parts: Iterator[Any], failed: Any, questions: Any = None) -> Iterator[Handed]:
+        """As `RayEngine`, whatever the work."""
+        verdict = Judge("mock:oracle", "helpfulness").grade(Item.of("Q?", "A.", gold=3))
+        yield from super().spread(
+            partial(copies, orjson.loads(orjson.dumps(verdict.record()))), parts, failed, questions
+        )
+
+
+def copies(record: dict[str, Any], engine: Engine, batch: list[KeyedItem], tick: Callable[[], None]) -> JudgedBatch:
+    """The verdict `record` for every question of a batch."""
+    question = record["question"]
+    told = [{**record, "key": key, "question": {**question, "item": item.id}} for item, keys in batch for key in keys]
+    return JudgedBatch([seal_record(each) for each in told])
+
+
+def allocated() -> int:
+    """Bytes of memory of this process that are neither of a file nor shared."""
+    status = Path("/proc/self/status").read_text("ascii")
+    return 1024 * int(status.partition("RssAnon:")[2].split()[0])
+
+
+class Peak:
+    """The most memory that this process allocates while the context is open, looked at ten times a second."""
+
+    def __enter__(self) -> "Peak":
+        self.bytes, self._done = allocated(), threading.Event()
+        self._thread = threading.Thread(target=self._look)
+        self._thread.start()
+        return self
+
+    def _look(self) -> None:
+        while not self._done.wait(0.1):
+            self.bytes = max(self.bytes, allocated())
+
+    def __exit__(self, *error: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+
+def driver(folder: Path, n: int) -> list[Figure]:
+    """CPU time and memory of the driver a verdict, as slopes between `n // 4` verdicts and `n`."""
+    with CopyingWorkers("mock:oracle", workers="2") as engine:
+        judge = Judge(engine, "helpfulness")
+        graded(judge, write_items(folder / "few.jsonl", 0, 2000), folder / "warm")
+        found = []
+        for many in (n // 4, n):
+            items = write_items(folder / f"{many}.jsonl", 0, many)
+            with Peak() as peak:
+                wall, cpu = graded(judge, items, folder / f"copied-{many}")
+            found.append((many, wall, cpu, peak.bytes))
+            print(f"{many:,} verdicts: {wall:.1f} s, CPU {cpu:.1f} s, {peak.bytes / 1e6:,.0f} MB", file=sys.stderr)
+    (few, _, less, low), (many, wall, more, high) = found
+    return [
+        Figure(f"CPU time of the driver, {few:,} to {many:,}", 1e6 * (more - less) / (many - few), "us a verdict", 120),
+        Figure("memory of the driver at the end", high / 1e6, "MB", note=f"{low / 1e6:.0f} MB with {few:,}"),
+        Figure("which grows by", (high - low) / (many - few), "bytes a verdict"),
+        Figure("pace", many / wall, "verdicts a second"),
+    ]
+
+
 def merging(folder: Path, n: int) -> list[Figure]:
     parts = [folder / "part-0", folder / "part-1"]
     for at, part in enumerate(parts):
@@ -88,17 +162,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cluster", description=__doc__)
     parser.add_argument("--items", type=int, default=10_000)
     parser.add_argument("--most", type=int, default=8, help="workers of the scaling part")
+    parser.add_argument("--verdicts", type=int, help="the driver alone, with as many verdicts")
     given = parser.parse_args()
+    os.environ["PYTHONPATH"] = os.pathsep.join([os.getcwd(), os.environ.get("PYTHONPATH", "")])  # of the workers
     import ray
 
     ray.init(num_cpus=given.most, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
-        found = [
-            *overhead(folder, given.items),
-            *scaling(folder, given.most),
-            *merging(folder, given.items),
-        ]
+        if given.verdicts:
+            found = driver(folder, given.verdicts)
+        else:
+            found = [
+                *overhead(folder, given.items),
+                *scaling(folder, given.most),
+                *merging(folder, given.items),
+            ]
     print(table(found))
     sys.exit(not all(figure.met for figure in found))
 

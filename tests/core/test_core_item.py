@@ -1,4 +1,5 @@
 import io
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -213,3 +214,12 @@ def test_an_item_prints_in_one_line() -> None:
     item = Item.of("Why is the sky blue,\nand why is it red at dawn?", "Because.", id="sky")
     assert repr(item) == "<Item 'sky': 1 response to 'Why is the sky blue, and why is it red at dawn?'>"
     assert len(repr(Item.of("Why? " * 100, responses=["a", "b"]))) < 120
+
+
+def test_a_pickled_item_is_the_same() -> None:
+    turns = [{"role": "system", "content": "S"}, {"role": "user", "content": ["x", "y"]}]
+    said = ["", "c", ["p", "q"]]
+    several = Item.of(turns, responses=said, image="a.png", rubric="helpfulness", reference="r", gold=[1, 2, 3])
+    for item in (Item.of("Q?", "A.", gold=3, model="m"), several, Item("x", (Turn("user", ()),), ((),), origin="f:1")):
+        copy = pickle.loads(pickle.dumps(item))
+        assert (copy, copy.gold, copy.meta, copy.origin) == (item, item.gold, item.meta, item.origin)

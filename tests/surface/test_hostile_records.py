@@ -212,7 +212,7 @@ def test_no_record_gives_a_traceback(folders: Path, tmp_path: Path, tries: int) 
 
 
 DRAWN_VERBS = ("audit", "report", "export", "replay", "doctor", "repair", "resume", "view")
-FORMS = ("rows.csv", "rows.jsonl", "rows.parquet", "hf:hf", "inspect:log.json", "lm-eval:lm")
+FORMS = ("rows.csv", "rows.jsonl", "rows.parquet", "hf:hf", "inspect:log.json", "lm-eval:lm", "parts:parts")
 NAMES = ("key", "item", "label", "score", "status", "criterion", "a", "1", "x" * 300, "\u202e", "")
 LEAVES = (
     st.none()

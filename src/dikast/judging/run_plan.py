@@ -167,6 +167,8 @@ def metadata_of(item: Item) -> dict[str, Any]:
     """The metadata that a run keeps of an item: plain values, the systems whose responses it holds, and of a single
     response of one of them a fingerprint of its prompt, by which systems are compared, and of several their lengths.
     """
+    if not item.meta:
+        return {}
     meta = {key: each for key, each in item.meta.items() if isinstance(each, bool | int | float) or _short(each)}
     systems = systems_of(item)
     more: dict[str, Any] = {"prompt": prompt_id(item)} if len(systems) == 1 else {}

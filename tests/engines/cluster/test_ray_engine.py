@@ -2,8 +2,10 @@
 
 import os
 import pickle
+import random
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -17,7 +19,8 @@ import pytest
 from dikast.core.errors import EngineError, UserError
 from dikast.core.media import media_rules
 from dikast.engines.base import Sampling
-from dikast.engines.cluster.ray_engine import RayEngine, address_from, workers_from
+from dikast.engines.cluster.ray_connection import address_from, workers_from
+from dikast.engines.cluster.ray_engine import RayEngine
 from dikast.judging.judge import Judge
 from dikast.judging.judge_file import compare_file, compare_file_by_scores, grade_file
 from engines.http_servers import ask
@@ -50,7 +53,7 @@ def test_errors_travel_between_processes() -> None:
 
 STRANGER = """
 import os, subprocess, sys
-from dikast.engines.cluster.ray_engine import connect
+from dikast.engines.cluster.ray_connection import connect
 ray = connect("ray")
 print(ray.get(ray.remote(lambda: "an answer").remote()))
 enter = "import ray, sys; ray.init(address=sys.argv[1], logging_level='CRITICAL', log_to_driver=False); print('inside')"
@@ -175,22 +178,32 @@ def counts(run: Path) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kill", [0, 1])
-def test_a_worker_that_is_killed_loses_and_doubles_nothing(cluster: Any, tmp_path: Path, kill: int) -> None:
-    path = items(tmp_path / "items.jsonl", 6000)
-    with RayEngine(f"{JUDGE},latency=.0005", workers="2") as engine:
-        pids = cluster.get([each.actor.__ray_call__.remote(lambda self: os.getpid()) for each in engine._running])
-        signals = [(50, signal.SIGSTOP), (3000, signal.SIGKILL)]  # stopped first: it dies while it is asked
+@pytest.mark.soak(100)
+def test_a_worker_that_is_killed_loses_and_doubles_nothing(cluster: Any, tmp_path: Path, tries: int) -> None:
+    n, draws = 3000, random.Random(2)
+    path = items(tmp_path / "items.jsonl", n)
+    for attempt in range(tries):
+        at, kill = draws.randrange(n - 500), draws.randrange(2)
+        with RayEngine(f"{JUDGE},latency=.0005", workers="2") as engine:
+            pids = cluster.get([each.actor.__ray_call__.remote(lambda self: os.getpid()) for each in engine._running])
+            signals = [(at, signal.SIGSTOP), (at + 200, signal.SIGKILL)]  # stopped first: it dies while it is asked
 
-        def watch(progress: Any) -> None:
-            while signals and progress.done > signals[0][0]:
-                os.kill(pids[kill], signals.pop(0)[1])
+            flying: list[int] = []
 
-        summary = grade_file(Judge(engine, "helpfulness"), str(path), tmp_path / "run", watch=watch)
-    assert not signals
-    assert summary["status"] == {"ok": 6000}
-    assert len(labels(tmp_path / "run")) == 6000
-    assert any("asked again, since a worker died" in note for note in summary["notes"])
+            def watch(
+                progress: Any, signals: list[Any] = signals, pid: int = pids[kill], flying: list[int] = flying
+            ) -> None:
+                while signals and progress.done > signals[0][0]:
+                    os.kill(pid, signals.pop(0)[1])
+                    flying.append(progress.pulse().asked - progress.done)
+
+            summary = grade_file(Judge(engine, "helpfulness"), str(path), tmp_path / str(attempt), watch=watch)
+        assert not signals, attempt
+        assert summary["status"] == {"ok": n}, attempt
+        assert len(labels(tmp_path / str(attempt))) == n, attempt
+        again = [int(told.split()[0].replace(",", "")) for told in summary["notes"] if "asked again" in told]
+        assert len(again) == 1, attempt
+        assert 0 < again[0] <= flying[-1], attempt
 
 
 @pytest.mark.slow
@@ -231,12 +244,24 @@ def test_a_panel_and_probes_share_a_cluster(cluster: Any, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_what_cannot_work_is_told_and_not_waited_for(cluster: Any, tmp_path: Path) -> None:
+def test_what_cannot_work_is_told_and_not_waited_for(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     began = time.monotonic()
     with pytest.raises(UserError, match=r"9 workers need a CPU each, and . of the cluster's 4 are free"):
         RayEngine(JUDGE, workers="9")
-    with pytest.raises(UserError, match="cannot open 'mock:nobody'"):
-        RayEngine("mock:nobody", workers="1")
+    for spec, told in (
+        ("mock:nobody", "there is no such mock judge"),
+        (str(tmp_path / "judge"), "there is no such folder"),
+        ("hf:org/judge", r"pip install 'dikast\[hf\]'"),  # this environment has Ray, and no packages of local models
+    ):
+        with pytest.raises(UserError, match=rf"the worker on {socket.gethostname()} cannot open .*{told}"):
+            RayEngine(spec, workers="1")
+    monkeypatch.setattr(os, "getcwd", lambda: str(tmp_path / "away"))
+    with pytest.raises(
+        UserError, match=r"relative paths start elsewhere there: .*away, where the command runs: No such"
+    ):
+        RayEngine("./judge", workers="1")
     assert time.monotonic() - began < 60
 
 

@@ -95,17 +95,19 @@ def test_a_node_that_is_killed_loses_and_doubles_nothing(
     for attempt in range(tries):
         lost, kept = nodes.add_node(num_cpus=1), nodes.add_node(num_cpus=1)
         at = draws.randrange(1, N - 500)
-        dead: list[Any] = []
+        flying: list[int] = []  # when the node dies
 
-        def watch(progress: Any, at: int = at, lost: Any = lost, dead: list[Any] = dead) -> None:
-            if progress.done > at and not dead:
-                dead.append(lost)
+        def watch(progress: Any, at: int = at, lost: Any = lost, flying: list[int] = flying) -> None:
+            if progress.done > at and not flying:
+                flying.append(progress.pulse().asked - progress.done)
                 kill(lost)
 
         with RayEngine(JUDGE, workers="2") as engine:
             summary = grade_file(Judge(engine, "helpfulness"), str(items), tmp_path / str(attempt), watch=watch)
-        assert dead, attempt
+        assert flying, attempt
         assert summary["status"] == {"ok": N}, attempt
+        again = [int(told.split()[0].replace(",", "")) for told in summary.get("notes", ()) if "asked again" in told]
+        assert sum(again) <= flying[0], attempt
         assert answers(tmp_path / str(attempt)) == alone, attempt
         kill(kept)
         nodes.worker_nodes -= {lost, kept}
@@ -166,6 +168,15 @@ def test_nodes_with_another_version_of_dikast_are_refused(nodes: Any, tmp_path: 
     (told / "METADATA").write_text("Metadata-Version: 2.1\nName: dikast\nVersion: 0.0.1\n")
     nodes.add_node(num_cpus=1, env_vars={"PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ['PYTHONPATH']}"})
     with pytest.raises(UserError, match=r"the worker on .* has Dikast 0\.0\.1, this machine .*: install the same"):
+        RayEngine(JUDGE, workers="1")
+
+
+def test_nodes_without_dikast_are_named(nodes: Any, tmp_path: Path) -> None:
+    (tmp_path / "dikast.py").write_text("raise ModuleNotFoundError(\"No module named 'dikast'\")\n")
+    nodes.add_node(num_cpus=1, env_vars={"PYTHONPATH": str(tmp_path)})
+    with pytest.raises(
+        UserError, match=r"a worker on [\d.]+ died while it opened .*: ModuleNotFoundError: No module named 'dikast'"
+    ):
         RayEngine(JUDGE, workers="1")
 
 

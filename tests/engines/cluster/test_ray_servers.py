@@ -1,5 +1,7 @@
 """The same questions by one process, by workers of a real Ray cluster, and by several real servers."""
 
+import random
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -49,3 +51,36 @@ def test_one_process_workers_and_servers_say_the_same(tmp_path: Path, tries: int
         assert (answered, back.is_set()) == ({first.url, slow.url, url}, True)
     finally:
         ray.shutdown()
+
+
+@pytest.mark.soak(100)
+def test_a_server_that_is_killed_loses_and_doubles_nothing(tmp_path: Path, tries: int) -> None:
+    n, concurrency, draws = 400, 4, random.Random(3)
+    items = write_items(tmp_path / "items.jsonl", n)
+    for attempt in range(tries):
+        out, at = tmp_path / str(attempt), draws.randrange(1, n // 2)
+        others, lives = [FaultServer(latency=0.01), FaultServer(latency=0.02)], [FaultServer(latency=0.02)]
+        with ExitStack() as stack, ExitStack() as first:
+            first.enter_context(lives[0])
+            for each in others:
+                stack.enter_context(each)
+
+            def watch(
+                progress: Any,
+                lives: list[FaultServer] = lives,
+                at: int = at,
+                first: ExitStack = first,
+                stack: ExitStack = stack,
+            ) -> None:
+                if progress.done > at and len(lives) == 1:
+                    first.close()
+                    lives.append(stack.enter_context(FaultServer(latency=0.02, port=lives[0].port)))
+
+            addresses = ",".join(each.url for each in (*others, *lives))
+            with open_engine(f"{addresses}#judge,server=judges,concurrency={concurrency},{FAST}") as engine:
+                summary = grade_file(Judge(engine, "helpfulness"), str(items), out, watch=watch)
+        assert len(lives) == 2, attempt
+        assert summary["status"] == {"ok": n}, attempt
+        assert len(said(out)) == n, attempt
+        asked = sum(each.tries.total() for each in (*others, *lives))
+        assert n <= asked <= n + concurrency, attempt  # twice at most what was in flight at the one that died

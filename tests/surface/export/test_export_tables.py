@@ -12,7 +12,7 @@ import pytest
 
 import dikast
 from dikast.core.errors import MissingExtra, UserError
-from dikast.surface.export import hf_folder
+from dikast.surface.export import hf_folder, verdict_parts
 from runs import dikast_here, pairs, rows, write_jsonl
 
 ODD = [
@@ -205,6 +205,38 @@ def test_a_large_split_has_several_files(tmp_path: Path, monkeypatch: pytest.Mon
     found = [row for part in parts for row in parquet.read_table(part).to_pylist()]
     assert found == parquet.read_table(tmp_path / "whole" / "data" / "verdicts-00000-of-00001.parquet").to_pylist()
     assert "path: data/verdicts-*.parquet" in (tmp_path / "parts" / "README.md").read_text()
+
+
+def test_parts_are_written_while_the_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import pyarrow.parquet as pq
+
+    monkeypatch.setattr(verdict_parts, "_LINES", 8)
+    run, folder = graded(tmp_path / "run", rows(20), "mock:oracle,refused=0.3").folder, tmp_path / "parts"
+    whole, going = (run / "verdicts.jsonl").read_bytes(), shutil.copytree(run, tmp_path / "going")
+    (going / "summary.json").unlink()
+    lines = whole.splitlines(keepends=True)
+    (going / "verdicts.jsonl").write_bytes(b"".join(lines[:12]) + lines[12][:50])  # the last is being written
+    assert dikast.export(going, f"parts:{folder}").rows == 12
+    names = [path.name for path in sorted(folder.iterdir())]
+    assert names == ["verdicts-00000.parquet", "verdicts-00001.parquet"]
+    first = (folder / names[0]).stat().st_ino
+    (going / "verdicts.jsonl").write_bytes(whole)
+    assert dikast.export(going, f"parts:{folder}").rows == 20
+    assert (folder / names[0]).stat().st_ino == first  # a part whose lines are complete is not written again
+    told = [row for path in sorted(folder.iterdir()) for row in pq.read_table(path).to_pylist()]
+    for row, line in zip(told, map(orjson.loads, lines), strict=True):
+        assert (row["key"], row["item"], row["status"], row["score"]) == (
+            line["key"], line["question"]["item"], line["status"], line["score"],
+        )  # fmt: skip
+        assert (row["distribution"] and orjson.loads(row["distribution"])) == line["distribution"]
+    (going / "verdicts.jsonl").write_bytes(b"".join(lines[:4]))
+    assert dikast.export(going, f"parts:{folder}").rows == 4
+    assert [path.name for path in folder.iterdir()] == names[:1]
+    with pytest.raises(UserError, match="name the run folder of one judge"):
+        dikast.export(tmp_path / "none", f"parts:{folder}")
+    pq.write_table(pq.read_table(folder / names[0]).replace_schema_metadata(), folder / names[0])
+    with pytest.raises(UserError, match="was not written by `dikast export`"):
+        dikast.export(going, f"parts:{folder}")
 
 
 def test_exported_edited_by_people_and_read_back_as_gold(tmp_path: Path) -> None:

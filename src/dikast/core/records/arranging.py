@@ -28,6 +28,7 @@ NUMBERED = re.compile(r"response_(\d{1,3})")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _COMMA = re.compile(r"[+-]?\d+,\d{1,2}")
 _MEASURED = 20  # records whose texts are measured
+_CONTENT = (*SPOKEN, "responses")
 _SHAPES = 1000  # sets of keys whose arrangement is remembered
 Ids = Literal["content", "line"]
 
@@ -95,7 +96,7 @@ class Arranger:
                 raise UserError(f"columns: {name!r} is not a field of an item: {hint}")
         self._columns, self._cells, self.reading = columns, cells, reading
         self._path = ""  # of the current record
-        self._shapes: dict[tuple[str, ...], tuple[Recognised, tuple[str, ...]]] = {}
+        self._shapes: dict[tuple[str, ...], tuple[Recognised, tuple[str, ...], dict[str, str]]] = {}
         self._measured = 0
 
     def item(self, record: Record, *, path: str = "", root: str = "") -> Item:
@@ -128,8 +129,9 @@ class Arranger:
         if keys not in self._shapes:
             if len(self._shapes) >= _SHAPES:
                 self._shapes.clear()
-            self._shapes[keys] = self._shape(keys, record)
-        shape, numbered = self._shapes[keys]
+            found, numbered = self._shape(keys, record)
+            self._shapes[keys] = found, numbered, dict(found.moves)
+        shape, numbered, columns = self._shapes[keys]
         if self._measured < _MEASURED:
             self._measure(value)
         guessed = value.get(shape.gold) if shape.gold else None
@@ -155,20 +157,24 @@ class Arranger:
             except DataError as error:
                 told = str(error).removeprefix(f"field {error.field!r}: ")
                 raise DataError(told, path=self._path, line=record.line, field=error.field) from None
-        return value if self._cells else self._in_text(value, record, dict(shape.moves))
+        return value if self._cells else self._in_text(value, record, columns)
 
     def _in_text(self, value: dict[str, Any], record: Record, columns: Mapping[str, str]) -> dict[str, Any]:
         """The record with numbers as text where content is expected, as a CSV holds it; DataError where a column has
         numbers and text.
         """
         found: dict[str, Any] = {}
-        for name in (each for each in (*SPOKEN, "responses") if value.get(each) is not None):
-            said, column = value[name], columns.get(name, name)
+        numbers = self.reading.numbers
+        for name in _CONTENT:
+            said = value.get(name)
+            if said is None:
+                continue
+            column = columns.get(name, name)
             if name == "responses" and isinstance(said, list | tuple):
                 found[name] = [self._one_kind(name, column, each, record) for each in said]
-            else:
+            elif not isinstance(said, str) or numbers.get(column) is not False:  # text in a column of text is common
                 found[name] = self._one_kind(name, column, said, record)
-        return {**value, **found}
+        return {**value, **found} if found else value
 
     def _one_kind(self, name: str, column: str, said: Any, record: Record) -> Any:
         number = isinstance(said, int | float)

@@ -7,10 +7,6 @@ the number of questions that were asked again is reported.
 import itertools
 import os
 import pickle
-import re
-import secrets
-import socket
-import sys
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,9 +15,9 @@ from importlib.metadata import version
 from typing import Any, NamedTuple
 from weakref import WeakSet
 
-from dikast.core.errors import EngineError, RunError, UserError, require
-from dikast.core.secrets import looks_secret
+from dikast.core.errors import EngineError, RunError, UserError
 from dikast.engines.base import Closing, Completion, Engine, Request
+from dikast.engines.cluster.ray_connection import connect, first_line, why_not_started, workers_from
 from dikast.engines.cluster.ray_worker import Answered, Hello, Worker, complete
 from dikast.engines.spec import parse_spec
 
@@ -33,75 +29,7 @@ _TRIES = 3  # attempts for a batch whose workers die
 _STARTING = 600.0  # seconds in which a worker must have opened its engine
 _LETTING_GO = 10.0  # seconds within which workers that have ended release their resources
 _ALONE = 60.0  # seconds without any worker, or one that starts, before the run stops
-_KNOCK = 5.0  # seconds in which a cluster takes a connection
 _LOOK = 5.0  # seconds between two looks for room for more workers
-
-
-class Workers(NamedTuple):
-    """The minimum and maximum number of workers."""
-
-    least: int
-    most: int
-
-
-def workers_from(text: str) -> Workers:
-    """Read `N` or `MIN:MAX`; UserError for anything else."""
-    found = re.fullmatch(r"(\d{1,6})(?::(\d{1,6}))?", text.strip())
-    least = int(found[1]) if found else 0
-    most = int(found[2] or least) if found else 0
-    if not 1 <= least <= most:
-        raise UserError(f"--workers {text!r}: write a number or MIN:MAX, such as 4 or 1:8")
-    return Workers(least, most)
-
-
-def address_from(runner: str) -> str | None:
-    """The address in `ray://HOST:PORT` or `ray:HOST:PORT`; None for `ray`. UserError for another runner."""
-    if runner == "ray":
-        return None
-    scheme, _, rest = runner.partition(":")
-    if scheme != "ray" or not rest.strip("/"):
-        raise UserError(
-            f"--runner {runner!r}: write ray (this machine, or the cluster in RAY_ADDRESS), or ray://HOST:PORT"
-        )
-    if set(rest) & set("@?#%\\") or not rest.isprintable() or looks_secret(rest):
-        raise UserError(
-            "--runner: an address of Ray is its host and port alone: write ray://HOST:PORT, and put the cluster's token"
-            " into an environment variable: export RAY_AUTH_MODE=token RAY_AUTH_TOKEN=..."
-        )
-    return runner if rest.startswith("//") else rest
-
-
-def connect(runner: str) -> Any:
-    """The module `ray`, connected. UserError where the package or the cluster is not there."""
-    address = address_from(runner)
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    if address is None and not {"RAY_ADDRESS", "RAY_AUTH_MODE"} & os.environ.keys() and not _connected():
-        # A cluster that is started here listens on every interface, whatever its options: require a token.
-        os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}  # read at the import
-    ray = require("ray", "ray")
-    if not _connected():
-        where = address or os.environ.get("RAY_ADDRESS") or "this machine"
-        try:
-            _knock(where)
-            ray.init(address=address, include_dashboard=False if address is None else None, log_to_driver=False,
-                     logging_level="ERROR")  # fmt: skip
-        except Exception as error:
-            told = f"--runner {runner}: no Ray cluster at {where}: {_first(error)}"
-            token = "" if os.environ.get("RAY_AUTH_MODE") else "; one with a token needs RAY_AUTH_MODE=token here, too"
-            raise UserError(f"{told}{token}") from None
-    return ray
-
-
-def _connected() -> bool:
-    ray = sys.modules.get("ray")
-    return ray is not None and bool(ray.is_initialized())
-
-
-def _knock(where: str) -> None:
-    """OSError where nobody listens at an address, at once: Ray itself waits for minutes."""
-    host, colon, port = where.removeprefix("ray://").rpartition(":")
-    if colon and port.isdigit():
-        socket.create_connection((host.strip("[]"), int(port)), timeout=_KNOCK).close()
 
 
 class Handed(NamedTuple):
@@ -212,7 +140,7 @@ class RayEngine(Closing):
                     self._failed_starts += 1
                     if self._failed_starts >= _TRIES:
                         self.close()
-                        raise UserError(f"a worker died while it opened {self._spec!r}: {_first(error)}") from None
+                        raise UserError(why_not_started(error, self._spec)) from None
                     self._starting.append(self._started())
         if len(hellos) < self._wanted.least:
             self.close()
@@ -353,7 +281,7 @@ class RayEngine(Closing):
         batch.deaths += 1
         if batch.deaths < _TRIES:
             return None
-        return EngineError(f"its workers died {_TRIES} times: {_first(error)}", kind="worker", retryable=True)
+        return EngineError(f"its workers died {_TRIES} times: {first_line(error)}", kind="worker", retryable=True)
 
     def _alone(self, since: float) -> float:
         """Wait a little where no worker runs; since when. RunError where none starts."""
@@ -376,7 +304,7 @@ class RayEngine(Closing):
                 try:
                     wrong = self._misfit(self._ray.get(each.hello))
                 except self._ray.exceptions.RayError as error:
-                    wrong = f"a worker died while it opened {self._spec!r}: {_first(error)}"
+                    wrong = why_not_started(error, self._spec)
                 if wrong:
                     self._ray.kill(each.actor)
                     self._refused[wrong] += 1
@@ -392,8 +320,3 @@ class RayEngine(Closing):
 
 
 _engines: WeakSet[RayEngine] = WeakSet()  # of this process
-
-
-def _first(error: Exception) -> str:
-    """The first informative line of an error."""
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)[:300]

@@ -4,7 +4,6 @@ import os
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any
@@ -54,12 +53,16 @@ class Worker:
     def __init__(self, spec: str, folder: str) -> None:
         self.engine: Engine | None = None
         self.wrong = ""
-        with suppress(OSError):  # relative paths mean what they mean to the driver
+        elsewhere = ""
+        try:  # relative paths mean what they mean to the driver
             os.chdir(folder)
+        except OSError as error:
+            elsewhere = f"; relative paths start elsewhere there: {folder}, where the command runs: {error.strerror}"
         try:
             self.engine = open_engine(spec)
         except Exception as error:
-            self.wrong = str(error) if isinstance(error, DikastError) else f"{type(error).__name__}: {error}"
+            told = str(error) if isinstance(error, DikastError) else f"{type(error).__name__}: {error}"
+            self.wrong = told + elsewhere
 
     def hello(self) -> Hello:
         """The description of this worker."""

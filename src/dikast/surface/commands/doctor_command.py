@@ -61,7 +61,7 @@ def doctor(
 
 def _list_cluster(runner: str, *, json: bool) -> None:
     """The resources of a Ray cluster that workers can use, and how many are free."""
-    from dikast.engines.cluster.ray_engine import connect
+    from dikast.engines.cluster.ray_connection import connect
 
     ray = connect(runner)
     free = ray.available_resources()

@@ -15,8 +15,8 @@ def export(
     out: Annotated[
         str,
         typer.Argument(
-            help="FILE.csv, .tsv, .jsonl, .json or .parquet; hf:FOLDER, inspect:FOLDER, lm-eval:FOLDER; - is JSONL"
-            " on stdout."
+            help="FILE.csv, .tsv, .jsonl, .json or .parquet; hf:FOLDER, inspect:FOLDER, lm-eval:FOLDER,"
+            " parts:FOLDER; - is JSONL on stdout."
         ),
     ],
     items: Annotated[str, typer.Option("--items", help="The items file, if it was moved.")] = "",
@@ -32,6 +32,9 @@ def export(
     from dikast.surface.export.export_run import export as export_run
 
     done = export_run(run, out, items=items, raw=raw)
-    echo(f"{out}: {counted(done.rows, 'sample' if ':' in out and not out.startswith('hf:') else 'row')}", err=True)
+    echo(
+        f"{out}: {counted(done.rows, 'sample' if ':' in out and not out.startswith(('hf:', 'parts:')) else 'row')}",
+        err=True,
+    )
     for note in done.notes:
         echo(f"note: {note}", err=True)

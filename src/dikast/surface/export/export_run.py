@@ -17,10 +17,11 @@ from dikast.core.secrets import without_secrets
 from dikast.surface.export.hf_folder import write_hf_folder
 from dikast.surface.export.inspect_log import write_inspect_log
 from dikast.surface.export.lm_eval import write_lm_eval
+from dikast.surface.export.verdict_parts import write_verdict_parts
 
 FORMS = (
     "FILE.csv, .tsv, .jsonl, .json or .parquet; hf:FOLDER for the library `datasets`; inspect:FOLDER for Inspect;"
-    " lm-eval:FOLDER for lm-evaluation-harness"
+    " lm-eval:FOLDER for lm-evaluation-harness; parts:FOLDER for Parquet files of the verdicts of a run that goes on"
 )
 _PREFIXED: dict[str, Callable[[Run, RunTable, Path], int]] = {
     "hf": write_hf_folder, "inspect": write_inspect_log, "lm-eval": write_lm_eval,
@@ -38,13 +39,17 @@ def export(run: Run | str | Path, out: str | Path, *, items: str | Path = "", ra
     """Write the rows of a run (`Run.table`) to `out`, whole or not at all; the same run gives the same bytes.
 
     out: a file whose suffix names the format (`-` is JSONL on stdout), or `hf:FOLDER`, `inspect:FOLDER` (also
-    `inspect:FILE.json`), `lm-eval:FOLDER`. items: the file of items, where it has moved. In CSV and TSV, text that a
-    spreadsheet would run as a formula gets an apostrophe in front, which gold files are read without, unless `raw` is
-    set. Of the run only ids and keys are in memory. UserError for an unfinished run, an unknown form, or a folder that
-    holds something else.
+    `inspect:FILE.json`), `lm-eval:FOLDER`, or `parts:FOLDER` (verdicts alone, in the order of their arrival, also of a
+    run that has not ended). items: the file of items, where it has moved. In CSV and TSV, text that a spreadsheet would
+    run as a formula gets an apostrophe in front, which gold files are read without, unless `raw` is set. Ids and
+    keys alone are in memory. UserError for an unfinished run, an unknown form, or a folder that holds something else.
     """
-    run = run if isinstance(run, Run) else Run(run)
     form, colon, rest = str(out).partition(":")
+    if form == "parts" and rest:
+        inside = Path(run.folder if isinstance(run, Run) else run)
+        _refuse_what_cannot_be(inside, str(out), rest)
+        return Exported(write_verdict_parts(inside, Path(rest)), [])
+    run = run if isinstance(run, Run) else Run(run)
     path = str(out)
     if colon and len(form) > 1 and os.sep not in form:
         if form not in _PREFIXED or not rest:
@@ -52,9 +57,7 @@ def export(run: Run | str | Path, out: str | Path, *, items: str | Path = "", ra
         path = rest
     elif path != "-" and not Path(path).suffix:
         raise UserError(f"{out}: the name says no format; write to {FORMS}")
-    if is_address(path):
-        raise UserError(f"{without_secrets(str(out))}: an address; write to a file or a folder of this machine")
-    _refuse_the_run_itself(run, path)
+    _refuse_what_cannot_be(run.folder, str(out), path)
     if colon and form in _PREFIXED:
         named = form == "hf" or (form == "inspect" and not Path(path).suffix)
         folder = path if named else folder_of(path)
@@ -68,7 +71,10 @@ def export(run: Run | str | Path, out: str | Path, *, items: str | Path = "", ra
     return Exported(write_records(path, table, escape_formulas=not raw), table.notes)
 
 
-def _refuse_the_run_itself(run: Run, path: str) -> None:
-    inside = os.path.realpath(run.folder)
+def _refuse_what_cannot_be(folder: Path, out: str, path: str) -> None:
+    """UserError for an address, and for a place in the run folder itself."""
+    if is_address(path):
+        raise UserError(f"{without_secrets(out)}: an address; write to a file or a folder of this machine")
+    inside = os.path.realpath(folder)
     if path != "-" and os.path.commonpath([inside, os.path.realpath(path)]) == inside:
         raise UserError(f"{path}: lies in the run folder itself, whose files are checked: choose another place")
