@@ -488,6 +488,13 @@ def test_a_bench_is_drafted_from_its_rows_and_checked(tmp_path: Path) -> None:
     sound = run("new", path, "--data", tmp_path)
     assert sound.exit_code == 0, (sound.output, sound.exception)
     assert "1 row read" in sound.stdout
+    many = [word for i in range(40) for word in ("--file", f"part-{i}.jsonl")]
+    assert "name files that are alike by one path" in str(
+        run("new", tmp_path / "b.yaml", "--hub", "a/b", *many).exception
+    )
+    made = run("new", tmp_path / "b.yaml", "--hub", "a/b", "--file", "row*.jsonl", "--data", tmp_path)
+    assert made.exit_code == 0, (made.output, made.exception)
+    assert 'response_0: "chosen"' in (tmp_path / "b.yaml").read_text()
     path.write_text(path.read_text() + "# longer\n" * 40)
     assert "at most 40" in str(run("new", path).exception)
 
@@ -500,10 +507,12 @@ def test_feedback_data_is_checked_against_a_bench(recorded: Path, tmp_path: Path
     rows = [{"id": "a", "instruction": stolen, "response": "x"}, {"id": "b", "instruction": "New.", "response": "y"}]
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))
     words = ["corpus", "check", str(data), "--exact", "--json", "--bench-data", str(tmp_path / "rows")]
-    done = CliRunner().invoke(app, [*words, "--against", "bench:mt-bench-turn-1"])
+    benches = {"bench:mt-bench-turn-1": 80, "bench:biggen": 200, "bench:perception-bench": 3}
+    done = CliRunner().invoke(app, [*words, *(word for name in benches for word in ("--against", name))])
     assert done.exit_code == 0, (done.output, done.exception)
+    assert "bench:biggen: BiGGen-Bench/sample_responses.json is not the published file" in done.stderr
     found = json.loads(done.stdout)
-    assert found["against"] == {"bench:mt-bench-turn-1": 80}
+    assert found["against"] == benches
     leaked = {name: each["found"] for name, each in found["findings"].items() if "leaked" in name}
     assert sum(leaked.values()) == 1, found["findings"]
     wrong = CliRunner().invoke(app, [*words, "--against", "bench:mt-bnch"])
@@ -515,10 +524,15 @@ def test_feedback_data_is_checked_against_a_bench(recorded: Path, tmp_path: Path
 def test_every_bench_on_disk_gives_a_scorecard(judge: str, recorded: Path, tmp_path: Path) -> None:
     names = lay_out(recorded, tmp_path / "rows")
     here = [load_bench(name) for name in names]
-    text = [bench.name for bench in here if bench.media == "none" and bench.responses == "in the rows"]
-    brought = [bench for bench in here if bench.media == "none" and bench.responses == "to be brought"]
+    text = [bench.name for bench in here if bench.responses == "in the rows"]
+    brought = [bench for bench in here if bench.responses == "to be brought"]
+    for bench in here:
+        if bench.media != "none":
+            _draw(bench.name, tmp_path / "rows")
     limit = 10 if judge == "scout" else 60
-    common = ("--judge", judge, "--data", tmp_path / "rows", "--unverified-rows", "-q", "--limit", limit)
+    common = (
+        "--judge", judge, "--data", tmp_path / "rows", "--unverified-rows", "--skip-missing", "-q", "--limit", limit,
+    )  # fmt: skip
     done = run("run", *text, "--out", tmp_path / "out", *common)
     assert done.exit_code in (0, 3), (done.output, done.exception)  # 3: PandaLM has empty responses
     for bench in brought:
@@ -552,33 +566,45 @@ def test_every_bench_on_disk_gives_a_scorecard(judge: str, recorded: Path, tmp_p
 
 
 def _ids(name: str, rows: Path) -> list[str]:
-    return [item.id for item in read_rows(load_bench(name), rows, unverified=True).items]
+    return [item.id for item in read_rows(load_bench(name), rows, unverified=True, pictures="count").items]
+
+
+def _draw(name: str, rows: Path) -> None:
+    """Draw the pictures that the first rows of a bench name, which are not recorded."""
+    from PIL import Image
+
+    for item in read_rows(load_bench(name), rows, unverified=True, pictures="count").items[:40]:
+        for number, each in enumerate(item.images):
+            path = Path(each.root, each.source)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.new("RGB", (32, 32), (number * 80 % 255, 90, 200)).save(path, "PNG")
 
 
 @pytest.mark.slow
 def test_a_tiny_untrained_vision_model_is_told_as_what_it_is(recorded: Path, tmp_path: Path) -> None:
-    """Rows of two benches of images, the pictures they name drawn here."""
-    from PIL import Image
-
-    lay_out(recorded, tmp_path / "rows")
-    for name in ("tifa", "mmrb2"):
-        for item in read_rows(load_bench(name), tmp_path / "rows", unverified=True, pictures="count").items[:40]:
-            for number, each in enumerate(item.images):
-                path = Path(each.root, each.source)
-                path.parent.mkdir(parents=True, exist_ok=True)
-                Image.new("RGB", (32, 32), (number * 80 % 255, 90, 200)).save(path, "PNG")
+    """Rows of all benches on disk; the pictures that they name are drawn here."""
+    names = lay_out(recorded, tmp_path / "rows")
+    pictured = {name for name in names if load_bench(name).media != "none"}
+    for name in pictured:
+        _draw(name, tmp_path / "rows")
     model = tiny_models.build("qwen_vl", tmp_path / "model")
-    done = run(
-        "run", "tifa", "mmrb2", "--judge", model, "--data", tmp_path / "rows", "--unverified-rows", "--skip-missing",
-        "--out", tmp_path / "out", "-q", "--limit", 8, "--read", "only",
-    )  # fmt: skip
+    common = ("--judge", model, "--data", tmp_path / "rows", "--unverified-rows", "--skip-missing", "-q", "--limit", 3,
+              "--read", "only")  # fmt: skip
+    inside = [name for name in names if load_bench(name).responses == "in the rows"]
+    done = run("run", *inside, "--out", tmp_path / "out", *common)
     assert done.exit_code in (0, 3), (done.output, done.exception)
+    for name in set(names) - set(inside):
+        answers = tmp_path / f"{name}.jsonl"
+        given = [{"id": each, "response": "An answer."} for each in _ids(name, tmp_path / "rows")]
+        answers.write_text("".join(json.dumps(each) + "\n" for each in given))
+        done = run("run", name, "--out", tmp_path / "out", "--responses", answers, *common)
+        assert done.exit_code in (0, 3), (done.output, done.exception)
     found = cards(tmp_path / "out")
-    assert set(found) == {"tifa", "mmrb2"}
-    for card in found.values():
-        assert any("rows left out: a picture is missing" in told for told in card["told"])
-        assert any("a sample of 8 of" in told for told in card["told"])
-    assert found["mmrb2"]["official"][0]["value"]["n"] <= 8
+    assert set(found) == set(names)
+    for name in ("tifa", "mmrb2"):
+        assert any("rows left out: a picture is missing" in told for told in found[name]["told"])
+        assert any("a sample of 3 of" in told for told in found[name]["told"])
+    assert found["mmrb2"]["official"][0]["value"]["n"] <= 3
 
 
 @pytest.mark.slow

@@ -32,7 +32,7 @@ from dikast.corpus.schemas import SCHEMAS
 from dikast.prompts.dialects import DIALECTS
 
 READERS = (*SCHEMAS, RENDERED_PAIR)
-_MOST_LINES = 40
+MOST_LINES = 40
 _NAME = re.compile(r"[A-Za-z0-9][\w.\-]{0,79}", re.ASCII)
 _REPOSITORY = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _DIGITS = 64  # of a SHA-256
@@ -377,6 +377,6 @@ def _listed(name: str) -> Bench:
 def check_bench(path: Path) -> Bench:
     """The bench in a file; UserError where it is longer than a bench may be."""
     bench, lines = load_bench(path), path.read_text("utf-8").count("\n")
-    if lines > _MOST_LINES:
-        raise UserError(f"{path}: has {lines} lines; a bench has at most {_MOST_LINES}")
+    if lines > MOST_LINES:
+        raise UserError(f"{path}: has {lines} lines; a bench has at most {MOST_LINES}")
     return bench

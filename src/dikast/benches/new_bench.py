@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dikast.benches.bench_rows import read_rows
-from dikast.benches.definition import Bench, check_bench, is_repository
+from dikast.benches.definition import MOST_LINES, Bench, check_bench, is_repository
 from dikast.core.errors import UserError
 from dikast.core.records.column_names import recognise
 from dikast.core.records.reading import read_records
+from dikast.core.text import counted
 
 _DRAFT = """\
 name: {name}
@@ -46,7 +47,7 @@ def draft(name: str, *, hub: str, github: str, revision: str, files: Sequence[st
         local = next((each for each in _places(data, path) if each.is_file()), None)
         if local is None:
             continue
-        digests[path] = hashlib.sha256(local.read_bytes()).hexdigest()
+        digests[path] = "" if "*" in path else hashlib.sha256(local.read_bytes()).hexdigest()
         if not columns:
             row = next(iter(read_records(local))).value
             seen = recognise(list(row), {})
@@ -56,7 +57,7 @@ def draft(name: str, *, hub: str, github: str, revision: str, files: Sequence[st
             gold = seen.gold
     pairs = "response_1" in columns
     columns = columns or {"id": "TODO", "instruction": "TODO", "response": "TODO"}
-    return _DRAFT.format(
+    text = _DRAFT.format(
         name=name,
         state="rows read" if all(digests.values()) else "schema only",
         kind="pairs" if pairs else "scores",
@@ -68,10 +69,18 @@ def draft(name: str, *, hub: str, github: str, revision: str, files: Sequence[st
         gold=f'gold: {{column: "{gold}"}}  # values: {{WORD: a, WORD: b}} of pairs\n' if gold else "",
         metric="accuracy" if pairs else "pearson",
     )
+    if (lines := text.count("\n")) > MOST_LINES:
+        raise UserError(
+            f"{counted(len(files), 'file')} and {counted(len(columns), 'field')} make {lines} lines, and a bench has "
+            f"at most {MOST_LINES}: name files that are alike by one path with '*' (--file 'data/part-*.jsonl')"
+        )
+    return text
 
 
 def _places(data: Path | None, path: str) -> list[Path]:
-    return [data / path, data / Path(path).name] if data is not None else []
+    if data is None:
+        return []
+    return sorted(data.glob(path)) if "*" in path else [data / path, data / Path(path).name]
 
 
 def check_with_rows(path: Path, data: Path | None) -> tuple[Bench, int | None]:

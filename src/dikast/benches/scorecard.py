@@ -1,6 +1,7 @@
 """The scorecard of a judge on a bench: the official figure and Dikast's own, from one audit of the same rows."""
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -55,6 +56,11 @@ class Scorecard:
     alone: bool = False
 
     @property
+    def caveats(self) -> tuple[str, ...]:
+        """What a reader has to know before the figures: which rows, how far the bench was checked, what misleads."""
+        return (*self.warnings, *self.told, *filter(None, [self.bench.official.trap]))
+
+    @property
     def tables(self) -> list[Table]:
         """The two tables of the scorecard, then the audit's."""
         groups = [each for each in (self._groups(),) if each is not None]
@@ -107,7 +113,9 @@ class Scorecard:
                 rules.insert(1, ("accuracy, without gold ties", "no_gold_ties", left))
             for name, rule, told in rules:
                 bounds = _bounds(*accuracy.bounds.get(rule, (None, None)))
-                yield f"ours: {name}", accuracy.rules[rule], f"{told}; {bounds}"
+                weighed = "all rows alike, where the official figure weighs groups; "
+                alike = "" if self.bench.official.over == "rows" else weighed
+                yield f"ours: {name}", accuracy.rules[rule], f"{told}; {alike}{bounds}"
         for figure in self.official:
             if figure.answered is not None:
                 told = f"rows with a verdict, all alike; {_bounds(*(figure.bounds or (None, None)))}"
@@ -258,7 +266,7 @@ def _state(bench: Bench) -> str:
 
 def _warnings(bench: Bench, judge: str) -> tuple[str, ...]:
     own = bench.gold_by.casefold()
-    if own and len(own) >= _SAME_JUDGE and own in judge.casefold():
+    if own and len(own) >= _SAME_JUDGE and re.search(rf"(?<!\w){re.escape(own)}(?![\w.])", judge.casefold()):
         return (f"the gold of this bench was written by {bench.gold_by}, which is the judge: it agrees with itself",)
     return ()
 

@@ -15,6 +15,7 @@ from dikast.core.records import write_records
 from dikast.core.rubric import Rubric
 from dikast.corpus.quality.check_options import CheckOptions
 from dikast.corpus.schemas.public_schema import asked
+from dikast.surface.terminal import echo
 
 _PREFIX = "bench:"
 
@@ -23,7 +24,8 @@ _PREFIX = "bench:"
 def with_benches(asked: CheckOptions, data: Path | None) -> Iterator[CheckOptions]:
     """The check, with the texts of benches as files in the place of `bench:NAME`.
 
-    Rows come from `data` or from the bench's source. UserError for a bench that is not known or cannot be read.
+    Rows come from `data` or from the bench's source; files that are not the published ones are used and told. UserError
+    for a bench that is not known or cannot be read.
     """
     with tempfile.TemporaryDirectory(prefix="dikast-") as scratch:
         files = {
@@ -36,7 +38,11 @@ def with_benches(asked: CheckOptions, data: Path | None) -> Iterator[CheckOption
 def _written(name: str, data: Path | None, folder: Path) -> str:
     bench = load_bench(name)
     path = folder / f"{bench.name}.jsonl"
-    write_records(path, map(_texts, read_rows(bench, data, pictures="count").items))
+    rows = read_rows(bench, data, unverified=True, pictures="count")  # a leak is one in whichever revision
+    for file in rows.files:
+        if file.published is False:
+            echo(f"{_PREFIX}{name}: {file.path} is not the published file (its SHA-256 differs)", err=True)
+    write_records(path, map(_texts, rows.items))
     return str(path)
 
 
