@@ -3,9 +3,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 # Two tests at a time, each on one core: what continuous integration has. `WORKERS=8 make test` where there are more.
 WORKERS ?= 2
-# The tests start hundreds of processes: they share compiled sources even where images turn that off for their size.
-export PYTHONDONTWRITEBYTECODE :=
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS)
+# The tests start hundreds of processes, so sources are compiled before them. The tests themselves write no bytecode: where
+# they limit the size of files, Python would keep a truncated one, which stops every later process.
+COMPILE := $(BIN)/python -m compileall -q -j 2 src
+PYTEST := PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS)
 
 .PHONY: demo check docs test slow soak vllm ray stores gpu bench lab scout scout-twins scout-gpu align clean
 
@@ -32,9 +33,11 @@ docs: .venv/ready
 	$(BIN)/zensical build --strict
 
 test: .venv/ready
+	$(COMPILE)
 	$(PYTEST) --dist worksteal
 
 slow: .venv/ready
+	$(COMPILE)
 	$(PYTEST) --dist loadgroup -m slow
 
 # Every try of the tests that draw many; all other runs draw a seeded sample of about 2 %.
