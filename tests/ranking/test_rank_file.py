@@ -150,6 +150,16 @@ def test_what_cannot_be_compared_is_told_and_counted(tmp_path: Path) -> None:
     assert last["best"][2] is None
 
 
+def test_a_file_without_anything_to_rank_exits_as_one_without_verdicts(tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "items.jsonl", [{"id": "same", "instruction": "q", "responses": ["a", "a"]}])
+    asked = ["rank", str(path), "--judge", "mock:constant", "--rubric", "helpfulness", "--out", str(tmp_path / "run")]
+    for _ in range(2):  # the second finds the folder of the first
+        done = CliRunner().invoke(app, asked)
+        assert done.exit_code == 3
+        assert "no item was ranked: give each at least two different responses" in done.stderr
+        assert "1 of the items skipped, no two different responses: 'same'" in done.stdout
+
+
 def test_a_missing_verdict_is_no_number(tmp_path: Path) -> None:
     path = write_jsonl(tmp_path / "items.jsonl", items(10))
     half = Judge("mock:failing,refused=.5", "helpfulness", read="never")

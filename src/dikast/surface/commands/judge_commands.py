@@ -86,7 +86,7 @@ def _run(
     pairs: PairOptions | None = None,
     ranks: RankOptions | None = None,
 ) -> None:
-    """Judge and print the summary; exit 3 if more verdicts are missing than allowed."""
+    """Judge and print the summary; exit 3 if more verdicts are missing than allowed, or if no item could be ranked."""
     from dikast.surface.item_sources import leaving_nothing, source_of
     from dikast.surface.judge_runs import (
         JudgeRunOptions,
@@ -131,6 +131,9 @@ def _run(
     assert ask.out is not None
     if ranks is None or end.report is not None:  # the headlines are about pairs
         _tell_headlines(ask.out, sum(each["verdicts"] for each in done.each), end.report, shown)
+    if ranks is not None and not any(each["verdicts"] for each in done.each):
+        echo("no item was ranked: give each at least two different responses that are not empty", err=True)
+        raise typer.Exit(3)
     failed = sum(each["verdicts"] - each["status"].get("ok", 0) for each in done.each)
     if failed > allowed(sum(each["verdicts"] for each in done.each)):
         raise typer.Exit(3)
