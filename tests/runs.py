@@ -5,6 +5,7 @@ import json
 import os
 import random
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import orjson
+import pytest
 
 _NURSERY = """
 import json, os, sys
@@ -251,6 +253,33 @@ def nursery(*modules: str) -> Iterator[Nursery]:
         process.wait(30)
         process.stdout.close()
         errors.close()
+
+
+@contextmanager
+def small_disk(folder: Path, megabytes: int = 64) -> Iterator[Path]:
+    """A file system of so many MB at `folder`; skips the test where none can be mounted."""
+    folder.mkdir()
+    if shutil.which("mount") is None or os.geteuid() != 0:
+        pytest.skip("only root can mount a file system")
+    line = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(folder)]
+    mounted = subprocess.run(line, capture_output=True)
+    if mounted.returncode:
+        pytest.skip(f"no file system can be mounted here: {mounted.stderr.decode()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def fill(disk: Path, leave: int) -> Path:
+    """Fill a file system up to `leave` bytes; returns the file that does."""
+    path = disk / "filling"
+    with path.open("wb", buffering=0) as file, suppress(OSError):
+        while file.write(bytes(65536)):
+            pass
+    assert shutil.disk_usage(disk).free < 65536
+    os.truncate(path, path.stat().st_size - leave)
+    return path
 
 
 @contextmanager

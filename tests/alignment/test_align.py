@@ -2,6 +2,8 @@
 
 import json
 import random
+import re
+import shutil
 import signal
 import time
 from collections.abc import Callable
@@ -15,11 +17,11 @@ from safetensors.torch import load_file
 import tiny_models
 from dikast.alignment.align import align
 from dikast.alignment.align_options import AlignOptions
-from dikast.core.errors import RunError, TooManyMissing, UserError
+from dikast.core.errors import DataError, RunError, TooManyMissing, UserError
 from dikast.core.output_folder import one_writer
 from dikast.core.records import read_items
 from dikast.core.runs.run_files import changed_files
-from runs import dikast_here, nursery
+from runs import dikast_here, files_in, fill, flips, nursery, small_disk
 
 Made = Callable[..., AlignOptions]
 
@@ -29,7 +31,9 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-def test_two_rounds_leave_their_files_and_figures(options: Made, tmp_path: Path, scenes: Path) -> None:
+@pytest.mark.soak(1000)
+def test_two_rounds_leave_their_files_and_figures(options: Made, tmp_path: Path, tries: int) -> None:
+    """And a flipped bit in any file is reported, and changes no figure."""
     told, run = list[str](), tmp_path / "run"
     wanted = options(most_kl=1e6, second_judge="mock:random")
     done = align(wanted, tell=told.append)
@@ -79,11 +83,39 @@ def test_two_rounds_leave_their_files_and_figures(options: Made, tmp_path: Path,
         align(options(samples=4))
     with one_writer(run, "aligning"), pytest.raises(RunError, match="another process is aligning here"):
         align(wanted)
+    found = 0
+    for number, flipped in enumerate(flips(run, files_in(run), tries, seed=4)):
+        sick = dikast_here("doctor", run)
+        found += sick.returncode
+        page = dikast_here("report", run, "-o", tmp_path / "page.json")
+        assert page.returncode == 2 or figures(json.loads((tmp_path / "page.json").read_bytes())) == figures(done)
+        try:
+            again, refused = align(wanted), ""
+        except DataError as error:
+            refused = str(error)
+        assert refused or figures(again) == figures(done), (number, flipped)
+        assert not refused or sick.returncode == 1, (number, flipped)
+        assert not refused or re.search(r"restore|remove|copy the model again", refused), refused
+    assert found > tries * 0.8
+
+
+def figures(report: dict[str, Any]) -> list[Any]:
+    """What was measured in each state, and how many pairs it learnt from."""
+    return [(each["round"], each["held_out"], each.get("pairs")) for each in report["rounds"]]
 
 
 @pytest.mark.slow
-def test_comparisons_give_the_published_rewards(options: Made, tmp_path: Path) -> None:
-    done = align(options(judge="mock:oracle,r=0,nats=0.5", schedule="full", rounds=1))
+def test_comparisons_give_the_published_rewards_also_after_full_disks(options: Made, tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", 16) as disk:
+        wanted = options(judge="mock:oracle,r=0,nats=0.5", schedule="full", rounds=1, out=disk / "run")
+        for leave in (0, 8_192, 65_536, 524_288):
+            filling = fill(disk, leave)
+            with pytest.raises((RunError, UserError), match=r"o space|is full|cannot be written|GB are free"):
+                align(wanted)
+            filling.unlink()
+        done = align(wanted)
+        assert not list(disk.rglob("*.part*"))
+        shutil.copytree(disk / "run", tmp_path / "run")
     ranked = {line["item"]: line for line in lines(tmp_path / "run/round-1/judge/rankings.jsonl")}
     for line in lines(tmp_path / "run/round-1/rankings.jsonl"):
         assert line["rewards"] == ranked[line["item"]]["rewards"]

@@ -17,6 +17,7 @@ from benches.published import lay_out
 from dikast.benches.bench_rows import read_rows
 from dikast.benches.definition import load_bench
 from dikast.core.errors import UserError
+from dikast.core.runs.run_files import write_checked
 from dikast.surface.cli import app
 
 PNG = b"\x89PNG, never opened: the folder is refused first"
@@ -224,7 +225,7 @@ def test_rows_of_a_single_rater_keep_their_gold_and_the_first_is_the_first_who_s
     assert figure(found)["value"] == pytest.approx(sum(abs(verdict - each) for each in kept) / len(kept))
     raters = tmp_path / "out/mine/raters.jsonl"
     before = raters.read_text().splitlines(keepends=True)
-    raters.write_text("".join(line for line in before if line.count(":") > 2))  # as earlier versions wrote it
+    write_checked(raters, "".join(line for line in before if line.count(":") > 2).encode())  # as earlier versions wrote
     assert figure(cards(tmp_path / "out")["mine"])["n"] == len(kept)
 
 
@@ -348,11 +349,16 @@ def test_brought_gold_of_a_reference_judge_ranks_the_models(tmp_path: Path) -> N
     assert figure(found, "pearson")["value"] == pytest.approx(1)
     about = tmp_path / "out/mine/bench.json"
     hashes = load_bench(bench).hashes
-    about.write_text(about.read_text().replace(hashes[0], hashes[1]))  # as of a version that hid the other metrics
+    write_checked(about, about.read_bytes().replace(hashes[0].encode(), hashes[1].encode()))  # as of a version that hid
+    # the other metrics
     again = run("run", bench, "--judge", "mock:oracle,r=1", "--data", tmp_path, "--out", tmp_path / "out", "-q",
                 "--responses", answers, "--json")  # fmt: skip
     assert json.loads(again.stdout)["mine"]["asked"] == 0
-    about.write_text(about.read_text().replace(hashes[0], hashes[1]))
+    whole = about.read_bytes()
+    about.write_bytes(whole.replace(b'"rows": ', b'"rows": 1'))
+    refused = run("report", tmp_path / "out", "--draws", 20, "--json")
+    assert "bench.json: the file has changed since it was written (checksum): remove it" in str(refused.exception)
+    about.write_bytes(whole)
     assert figure(found, "kendall of models")["value"] == pytest.approx(1)
     assert "gold of 9 responses from answers.jsonl" in found["told"]
     items = [json.loads(line) for line in (tmp_path / "out/mine/items.jsonl").read_text().splitlines()]

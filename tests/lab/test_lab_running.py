@@ -41,6 +41,12 @@ def test_a_planted_difference_is_found_and_a_rule_stays(tmp_path: Path) -> None:
     assert html.count("<table") == html.count('class="wide" tabindex="0"') == 3
     run_experiments([experiment], out)  # nothing is left to do
     assert to_markdown(findings(out)) == page
+    for place in ("mine/experiment.json", next(out.glob("runs/*/cost.json")).relative_to(out)):
+        whole = (out / place).read_bytes()
+        (out / place).write_bytes(whole.replace(b"1", b"7", 1))
+        with pytest.raises(UserError, match=rf"{place}: the file has changed since it was written .* remove the file"):
+            findings(out)
+        (out / place).write_bytes(whole)
     with pytest.raises(UserError, match="a rule is not changed after"):
         run_experiments([load_experiment(written(tmp_path, seeds=[1, 2], holds={"gain": {"above": 0.2}}))], out)
 

@@ -5,15 +5,12 @@ it was killed, how many answers were on the disk then, and how many of them were
 `dikast serve`, `annotate` (its server), `view` and `align` are killed in the tests of their rooms.
 """
 
-import os
 import random
 import re
 import shutil
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +18,7 @@ from typing import Any
 import orjson
 import pytest
 
-from runs import Nursery, lines, nursery, pairs, rows, write_jsonl
+from runs import Nursery, fill, lines, nursery, pairs, rows, small_disk, write_jsonl
 
 ASKING = ("--judge", "mock:oracle,r=0.8,latency=0.002", "--quiet")
 SHEET = {
@@ -340,29 +337,8 @@ def prepare(name: str, folder: Path, out: Path, children: Nursery) -> None:
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 64 MB; skips where none can be mounted."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    if shutil.which("mount") is None or os.geteuid() != 0:
-        pytest.skip("only root can mount a file system")
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(folder)], capture_output=True)
-    if mounted.returncode:
-        pytest.skip(f"no file system can be mounted here: {mounted.stderr.decode()}")
-    try:
+    with small_disk(tmp_path / "disk") as folder:
         yield folder
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
-
-
-def fill(disk: Path, leave: int) -> Path:
-    """Fill the file system up to `leave` bytes."""
-    with (disk / "filling").open("wb", buffering=0) as file, suppress(OSError):
-        while file.write(bytes(65536)):
-            pass
-    assert shutil.disk_usage(disk).free < 65536
-    path = disk / "filling"
-    os.truncate(path, path.stat().st_size - leave)
-    return path
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ exists, so that an interrupted alignment resumes and ends with the same pairs an
 """
 
 import gc
+import logging
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ from dikast.alignment.policy_samples import Draw, sampled
 from dikast.alignment.round_pairs import SAMPLES, make_pairs
 from dikast.alignment.round_report import (
     HELD,
+    MEASURES,
     Measured,
     estimates,
     held_out_measure,
@@ -29,12 +31,13 @@ from dikast.alignment.round_report import (
     reason_to_stop,
     too_few_pairs,
 )
-from dikast.core.errors import UserError
+from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item
 from dikast.core.output_folder import one_writer
 from dikast.core.part import text_of
+from dikast.core.runs.examine import damaged
 from dikast.core.runs.opening import tell_writer
-from dikast.core.runs.run_files import write_checked
+from dikast.core.runs.run_files import changed_files, write_checked
 from dikast.engines.base import Engine, Sampling, close_engine
 
 if TYPE_CHECKING:
@@ -42,6 +45,8 @@ if TYPE_CHECKING:
 
 PLAN = "align.json"
 REPORT = "report.json"
+ASKED = "asked.json"
+_log = logging.getLogger(__name__)
 Tell = Callable[[str], None]
 
 
@@ -56,6 +61,7 @@ def align(options: AlignOptions, *, tell: Tell = lambda line: None) -> dict[str,
     out = options.out.absolute()
     with one_writer(out, "aligning"):
         _check_plan(out, given)
+        _set_damaged_aside(out)
         try:
             return _Alignment(given, out, tell).run()
         finally:
@@ -69,8 +75,11 @@ def _check_plan(out: Path, given: Given) -> None:
     plan = out / PLAN
     told = orjson.dumps(given.identity, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
     if plan.is_file():
-        known = orjson.loads(plan.read_bytes())
-        now = orjson.loads(told)
+        known, now = _read(plan), orjson.loads(told)
+        if changed_files(out, PLAN) or known is None:
+            raise DataError(
+                "the file has changed since it was written: restore it, or name another folder", path=str(plan)
+            )
         if different := [name for name in now if now[name] != known.get(name)]:
             raise UserError(
                 f"{out} holds an alignment with other {', '.join(different)}: give this one another --out, or remove"
@@ -80,6 +89,26 @@ def _check_plan(out: Path, given: Given) -> None:
         raise UserError(f"{out}: holds something else: name a new folder, or empty it")
     tell_writer(out)
     write_checked(plan, told)
+
+
+def _set_damaged_aside(out: Path) -> None:
+    """Rename files of an earlier call that have changed since they were written, with a warning: they are made again
+    from the others, and nothing is asked twice.
+    """
+    for path in sorted(path for name in (SAMPLES, MEASURES, ASKED, REPORT) for path in out.rglob(name)):
+        for problem in changed_files(path.parent, path.name).values() if path.is_file() else ():
+            path.replace(damaged(path))
+            told = DataError(f"{problem}: it is moved to {damaged(path).name}, and made again", path=str(path))
+            _log.warning("%s", told)
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    """The object in a JSON file; None where there is none."""
+    try:
+        value = orjson.loads(path.read_bytes()) if path.is_file() else None
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
 
 
 class _Alignment:
@@ -153,7 +182,7 @@ class _Alignment:
 
     def _measured(self, name: str, model: str, start: Path | None) -> Measured:
         folder = self.out / name / HELD
-        if (folder / "measures.jsonl").is_file():
+        if (folder / MEASURES).is_file():
             return read_measured(folder)
         with self._timed(name, "measure"):
             items = self._sampled(self.given.held, f"{name}/held-out", 1, model, folder / SAMPLES)
@@ -163,7 +192,7 @@ class _Alignment:
                 compare=self.given.options.schedule != "pointwise", device=self.device, allowed=self.given.allowed,
                 frames=int(self.given.settings.get("frames", 8)),
             )  # fmt: skip
-        write_checked(folder / "asked.json", orjson.dumps(asked))
+        write_checked(folder / ASKED, orjson.dumps(asked))
         return found
 
     def _reported(
@@ -171,13 +200,11 @@ class _Alignment:
     ) -> dict[str, Any]:
         """Write and return the report of a state, or return the existing one."""
         path = self.out / name / REPORT
-        if path.is_file():
-            known: dict[str, Any] = orjson.loads(path.read_bytes())
-            if known.get("round") == told["round"]:
-                return known
+        known = _read(path)
+        if known is not None and known.get("round") == told["round"]:
+            return known
         found = {**told, "held_out": estimates(now, start) if now is not None else {}}
-        asked = self.out / name / HELD / "asked.json"
-        found["asked_held_out"] = orjson.loads(asked.read_bytes()) if asked.is_file() else {}
+        found["asked_held_out"] = _read(self.out / name / HELD / ASKED) or {}
         found |= {"judge_is_policy": self.given.own_judge, "seconds": self.seconds.get(name, {})}
         write_checked(path, orjson.dumps(found, option=orjson.OPT_INDENT_2))
         for line in _lines(name, found):

@@ -17,8 +17,8 @@ from dikast.core.errors import RunError
 from dikast.core.item import Item, item_to
 from dikast.core.media import resolved
 from dikast.core.part import Content, Image, Text, Turn, Video
-from dikast.core.records import read_items, write_records
-from dikast.core.runs.run_files import write_whole
+from dikast.core.records import read_items
+from dikast.core.runs.run_files import changed_files, write_checked, write_whole
 from dikast.engines.base import Engine, Request, Sampling
 from dikast.judging.settling import with_frames
 from dikast.prompts.ask import as_given
@@ -53,9 +53,9 @@ def sampled(
         engine: Engine | None = None
         for number, start in enumerate(batches):
             part = folder / f"{number:05d}.json"
-            if not part.is_file():
+            if not part.is_file() or changed_files(folder, part.name):
                 engine = engine or policy()
-                write_whole(part, orjson.dumps(_drawn(prompts[start : start + _PROMPTS], draw, engine)))
+                write_checked(part, orjson.dumps(_drawn(prompts[start : start + _PROMPTS], draw, engine)))
             watch(min(start + _PROMPTS, len(prompts)), len(prompts))
         rows = [
             row for number in range(len(batches)) for row in orjson.loads((folder / f"{number:05d}.json").read_bytes())
@@ -66,7 +66,8 @@ def sampled(
         if failed:
             write_whole(file.with_name("failed.json"), orjson.dumps(failed, option=orjson.OPT_INDENT_2))
         answered = zip(prompts, rows, strict=True)
-        write_records(file, (item_to(_answered(item, row)) for item, row in answered if not row["failed"]))
+        kept = (item_to(_answered(item, row)) for item, row in answered if not row["failed"])
+        write_checked(file, b"".join(orjson.dumps(each, option=orjson.OPT_SERIALIZE_NUMPY) + b"\n" for each in kept))
         shutil.rmtree(folder)
     return list(read_items(str(file)))
 

@@ -12,13 +12,14 @@ from dikast.alignment.round_pairs import EQUAL, SAMPLES, check_failures, counted
 from dikast.audit.estimate import Estimate
 from dikast.audit.statistics.intervals import rate, share
 from dikast.audit.statistics.ppi import mean_of_labels
+from dikast.core.errors import DataError
 from dikast.core.gold import goodness_of
 from dikast.core.item import Item, item_to
 from dikast.core.part import text_of
 from dikast.core.records import write_records
 from dikast.core.rubric import Rubric
 from dikast.core.runs.run import Run
-from dikast.core.runs.run_files import write_checked
+from dikast.core.runs.run_files import AGAIN, check, write_checked
 from dikast.judging.judge import Judge
 from dikast.judging.judge_file import compare_file, grade_file
 
@@ -96,10 +97,18 @@ def measure(
 
 
 def read_measured(folder: Path) -> Measured:
-    """The numbers that `measure` wrote."""
-    rows = [orjson.loads(line) for line in (folder / MEASURES).read_bytes().splitlines()]
-    names = [name for name in rows[0] if name != "item"]
-    return Measured(tuple(row["item"] for row in rows), {name: tuple(row[name] for row in rows) for name in names})
+    """The numbers that `measure` wrote; DataError for a file with others."""
+    check(folder, MEASURES)
+    try:
+        rows = [orjson.loads(line) for line in (folder / MEASURES).read_bytes().splitlines()]
+        names = [name for name in rows[0] if name != "item"]
+        found = {name: tuple(row[name] for row in rows) for name in names}
+        for value in (value for column in found.values() for value in column):
+            if isinstance(value, bool) or not isinstance(value, int | float | None):
+                raise TypeError(f"{value!r:.60} is not a number")
+        return Measured(tuple(str(row["item"]) for row in rows), found)
+    except (ValueError, TypeError, LookupError) as error:
+        raise DataError(f"not the figures of an alignment ({error!r}): {AGAIN}", path=str(folder / MEASURES)) from None
 
 
 def _wins(

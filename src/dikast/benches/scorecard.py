@@ -18,11 +18,11 @@ from dikast.benches.definition import Bench, load_bench
 from dikast.benches.graded_pairs import ALONE, of_choices
 from dikast.benches.length import length_bias
 from dikast.benches.official import OfficialFigure, columns_of, official_figures
-from dikast.core.errors import UserError
+from dikast.core.errors import DataError, UserError
 from dikast.core.records import read_records
 from dikast.core.runs.run import Run
-from dikast.core.runs.run_files import GOLD
-from dikast.core.runs.schema import GoldLine, derived_lines
+from dikast.core.runs.run_files import GOLD, changed_files
+from dikast.core.runs.schema import GoldLine, derived_lines, fields_misfit
 from dikast.core.text import counted, markdown
 
 RATERS = "raters.jsonl"  # file in the run folder: what each rater said of an item, where some have several
@@ -30,6 +30,10 @@ BENCH = "bench.json"  # file in the run folder: the bench of its items, and how 
 SCHEMA = 1
 _OURS = ("pearson", "spearman", "kendall_tau_b", "exact", "mae", "bias")
 _ROLES = {"floor": "floor", "ceiling": "ceiling", "other": "beside"}
+_ABOUT = {
+    "bench": str, "file": str, "hash": str, "rows": int, "taken": int, "prompt": str, "left_out": Mapping[str, int],
+    "notes": tuple[str, ...],
+}  # fmt: skip
 _SAME_JUDGE = 4  # minimum letters that two names must share to be reported as related
 
 
@@ -284,7 +288,14 @@ def read_about(run: Path) -> dict[str, Any]:
         raise UserError(
             f"{run}: not made by `dikast bench run` (it has no {BENCH}); use `dikast report` for other runs"
         )
-    found: dict[str, Any] = orjson.loads(path.read_bytes())
+    told = changed_files(run, BENCH).get(BENCH, "")
+    try:
+        found: dict[str, Any] = orjson.loads(path.read_bytes()) if not told else {}
+        told = told or fields_misfit(found, _ABOUT, "bench", "file", "hash").strip(", ")
+    except ValueError as error:
+        told = f"cannot be read ({error})"
+    if told:
+        raise DataError(f"{told}: remove it and run the same command again, which asks nothing twice", path=str(path))
     return found
 
 

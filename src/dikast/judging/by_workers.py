@@ -21,6 +21,7 @@ from dikast.core.rubric import Rubric, Sheet
 from dikast.core.runs.current_verdicts import is_in
 from dikast.core.runs.lines import seal
 from dikast.core.scale import Scale
+from dikast.core.secrets import without_secrets
 from dikast.core.verdict import Verdict
 from dikast.engines.base import Completion, Engine, Request
 from dikast.judging.judge import Judge
@@ -161,7 +162,7 @@ def judge_batch(terms: _Terms, engine: Engine, batch: Sequence[KeyedItem], tick:
         found.unsent = f"the worker on {socket.gethostname()}: {error}"
     except Exception as error:  # not raised, since the verdicts so far would be lost with it
         told = f"{type(error).__name__}: {error}"
-        found.broken = f"the worker on {socket.gethostname()}: {told}\n{traceback.format_exc()}"
+        found.broken = without_secrets(f"the worker on {socket.gethostname()}: {told}\n{traceback.format_exc()}")
     return found
 
 

@@ -15,7 +15,7 @@ from dikast.audit.tables.run_rows import RunRows, gold_by_item
 from dikast.core.errors import DataError, UserError
 from dikast.core.rubric import Rubric
 from dikast.core.runs.rubrics import load_rubrics
-from dikast.core.runs.run_files import GOLD
+from dikast.core.runs.run_files import GOLD, changed_files
 from dikast.core.text import Located, in_shell
 from dikast.lab.effects import ArmRun, effect
 from dikast.lab.experiment import Effect, Experiment, read_experiment
@@ -236,6 +236,8 @@ def _cost(out: Path, places: list[Mapping[str, Any]]) -> dict[str, float]:
     for kind in ("judge", "run"):
         for folder in sorted({each[kind] for each in places if each[kind]}):
             path = out / folder / COST
+            for wrong in changed_files(path.parent, COST).values():
+                raise DataError(f"{wrong}: {AGAIN}", path=str(path))
             try:
                 told = {key: float(each) for key, each in orjson.loads(path.read_bytes()).items()}
                 cost["cpu_seconds"] += told["cpu_seconds"]

@@ -13,7 +13,7 @@ import orjson
 from dikast.core.errors import DataError, DikastError, RunError, UserError
 from dikast.core.output_folder import one_writer
 from dikast.core.records.items import read_items
-from dikast.core.runs.run_files import write_whole
+from dikast.core.runs.run_files import changed_files, write_checked
 from dikast.core.text import counted
 from dikast.lab.experiment import Experiment
 from dikast.lab.stages import ITEMS, RunStage, Stage, runs_of
@@ -77,11 +77,13 @@ def _fix(experiment: Experiment, runs: dict[tuple[str, int, str], RunStage], out
         places = list({**old, **new}.values())
     path.parent.mkdir(parents=True, exist_ok=True)
     told = {"name": experiment.name, "hash": experiment.hash, "told": experiment.told, "runs": places}
-    write_whole(path, orjson.dumps(told, option=orjson.OPT_INDENT_2))
+    write_checked(path, orjson.dumps(told, option=orjson.OPT_INDENT_2))
 
 
 def read_plan(path: Path) -> dict[str, Any]:
     """The plan as fixed before the first run; DataError for a damaged file, and for one whose runs lie elsewhere."""
+    for told in changed_files(path.parent, path.name).values():
+        raise DataError(f"{told}: {AGAIN}", path=str(path))
     try:
         plan = orjson.loads(path.read_bytes())
         for each in plan["runs"]:

@@ -23,7 +23,7 @@ from dikast.core.output_folder import one_writer
 from dikast.core.records import write_items
 from dikast.core.records.items import read_items
 from dikast.core.records.writing import rebased
-from dikast.core.runs.run_files import checksum, write_whole
+from dikast.core.runs.run_files import checksum, record, write_checked
 from dikast.lab.experiment import Arm, Experiment, Items, Taught
 from dikast.lab.item_changes import changed
 from dikast.lab.nano import nano
@@ -65,6 +65,7 @@ class ItemsStage:
             items = [rebased(item, str(folder)) for item in read_items(str(source))]
             items = items[: self.told.n or None]
             cost["items"] = write_items(folder / ITEMS, changed(items, self.told.change, self.seed))
+            record(folder, {ITEMS: checksum(folder / ITEMS)})  # which all that read items check
 
     def _source(self, folder: Path) -> Path:
         from dikast.worlds.teach import write_lessons
@@ -147,7 +148,7 @@ class JudgeStage:
         spent = time.process_time() - began
         examples = steps * config.batch_size
         tokens = round(examples * (length or _mean_length(config)))
-        write_whole(folder / COST, orjson.dumps({"examples": examples, "tokens": tokens, "cpu_seconds": spent}))
+        write_checked(folder / COST, orjson.dumps({"examples": examples, "tokens": tokens, "cpu_seconds": spent}))
 
     def _data(self) -> Iterator[tuple[Taught, ItemsStage]]:
         for number, each in enumerate(self.arm.data.values()):
@@ -224,7 +225,7 @@ class RunStage:
         usage = done.get("usage") or {}
         tokens = int(usage.get("tokens_in") or 0) + int(usage.get("tokens_out") or 0)
         spent = time.process_time() - began
-        write_whole(folder / COST, orjson.dumps({"items": done["verdicts"], "tokens": tokens, "cpu_seconds": spent}))
+        write_checked(folder / COST, orjson.dumps({"items": done["verdicts"], "tokens": tokens, "cpu_seconds": spent}))
 
     def _spec(self) -> str:
         here = Path(self.root) / self.arm.judge
@@ -263,7 +264,7 @@ def _timed(folder: Path, doing: str) -> Iterator[dict[str, Any]]:
     began = time.process_time()
     with one_writer(folder, doing):
         yield cost
-        write_whole(folder / COST, orjson.dumps({**cost, "cpu_seconds": time.process_time() - began}))
+        write_checked(folder / COST, orjson.dumps({**cost, "cpu_seconds": time.process_time() - began}))
 
 
 def _name(*parts: Any) -> str:

@@ -4,6 +4,7 @@ import http.server
 import io
 import os
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -156,6 +157,17 @@ def test_a_bomb_is_refused_before_it_is_decoded(tmp_path: Path) -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 2**21
+
+
+def test_tiles_that_are_larger_than_their_picture_are_refused_before_they_are_decoded(tmp_path: Path) -> None:
+    """A TIFF of 40 x 40 pixels in one tile of 20,000 x 20,000, of which a few kB of zeros would make 400 MB."""
+    size, packed = 40, zlib.compress(bytes(4096))
+    tags = {256: size, 257: size, 258: 8, 259: 8, 262: 1, 277: 1, 322: 20_000, 323: 20_000, 324: 8, 325: len(packed)}
+    packed += bytes(len(packed) % 2)
+    entries = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in tags.items())
+    raw = struct.pack("<2sHI", b"II", 42, 8 + len(packed)) + packed + struct.pack("<H", len(tags)) + entries + bytes(4)
+    with pytest.raises(DataError, match=r"has tiles of 20000 x 20000 pixels; the maximum is 80,000,000 pixels"):
+        load_image(put(tmp_path, raw, "tiles.tif"))
 
 
 def test_paths_that_cannot_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """Real Ray on this machine: the same verdicts as in one process, workers that are killed, clusters without room."""
 
+import itertools
 import os
 import pickle
 import random
@@ -23,10 +24,13 @@ from dikast.engines.cluster.ray_connection import address_from, workers_from
 from dikast.engines.cluster.ray_engine import RayEngine
 from dikast.judging.judge import Judge
 from dikast.judging.judge_file import compare_file, compare_file_by_scores, grade_file
+from dikast.testing.faults import FaultServer
+from engines.http.test_http_secrets import PLACES, SPELT, leaks
 from engines.http_servers import ask
 from runs import dikast, dikast_here, pairs, rows, write_jsonl
 
 JUDGE = "mock:oracle,r=.8"
+KEY_ENV, KEY = "DIKAST_RAY_TEST_KEY", "sk-test+/ray=AbCdEfGh0123456789"
 
 
 def test_workers_and_runners_that_cannot_be_meant() -> None:
@@ -82,9 +86,11 @@ def cluster() -> Iterator[Any]:
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     here = str(Path(__file__).parents[2])
     os.environ["PYTHONPATH"] = os.pathsep.join([here, os.environ.get("PYTHONPATH", "")])
+    os.environ[KEY_ENV] = KEY  # workers inherit it
     ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     yield ray
     ray.shutdown()
+    del os.environ[KEY_ENV]
 
 
 def items(path: Path, n: int) -> Path:
@@ -271,6 +277,33 @@ def test_failed_requests_come_back_with_their_errors(cluster: Any) -> None:
         found = list(engine.stream([ask(i) for i in range(3)]))
     assert sorted(each.key for each in found) == ["key-0", "key-1", "key-2"]
     assert all(each.error is not None and each.error.kind in ("connection", "unreachable") for each in found)
+
+
+@pytest.mark.slow
+def test_no_key_is_in_a_run_a_message_or_a_log_of_workers(cluster: Any, tmp_path: Path) -> None:
+    """The server repeats the key in every place of its replies; workers have it from their own environment."""
+    places = [PLACES[name] for name in sorted(PLACES) for _ in range(2)]
+    with FaultServer() as server:
+        turns = itertools.cycle(itertools.product(places, (SPELT["plain"], SPELT["json"], SPELT["base64"])))
+
+        def spoil(value: dict[str, Any], bearer: str) -> Any:
+            place, spell = next(turns)
+            return place(value, spell(bearer))
+
+        server.spoil = spoil
+        spec = f"{server.spec},timeout=2,retries=1,backoff=0.001,concurrency=2,key_env={KEY_ENV}"
+        with RayEngine(spec, workers="1") as engine:
+            grade_file(Judge(engine, "helpfulness"), str(items(tmp_path / "items.jsonl", 120)), tmp_path / "run")
+    assert server.seen_keys[KEY]
+    for wrong in (f"http://127.0.0.1:9/v1?token={KEY}#m", f"http://me:{KEY}@127.0.0.1:9/v1#m"):
+        with pytest.raises(UserError, match="cannot open") as refused:
+            RayEngine(wrong, workers="1")
+        assert not leaks(KEY, str(refused.value))
+    logs = Path(cluster._private.worker._global_node.get_session_dir_path())
+    files = [path for folder in (tmp_path / "run", logs) for path in folder.rglob("*") if path.is_file()]
+    assert any(path.name.startswith("worker-") for path in files)
+    for path in files:
+        assert not leaks(KEY, path.read_bytes().decode(errors="replace")), path
 
 
 @pytest.mark.parametrize(

@@ -149,6 +149,7 @@ def test_a_closed_engine_says_so() -> None:
         ("http://localhost:1/v1#m,key_env=NO_SUCH_KEY", "NO_SUCH_KEY is not set"),
         ("http://localhost:1/v1#m,extra={", "not valid JSON"),
         ("http://localhost:1/v1#m,extra=nowhere.json", "neither a JSON object nor a file"),
+        ("http://localhost:1/v1#m,extra=/dev/zero", "it is no text file of at most 1 MiB"),
         ("http://localhost:1/v1#m,ca=nowhere.pem", "not a PEM file"),
         ("http://localhost:1/v1#m,money=1", "price"),
     ],

@@ -236,6 +236,10 @@ def test_an_extra_file_with_a_key_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="'api_key' looks like a secret") as raised:
         open_engine(f"http://localhost:1/v1#m,extra={path}")
     assert "hunter2" not in str(raised.value)
+    path.write_bytes(b"\x89PNG hunter2")
+    with pytest.raises(UserError, match="it is no text file of at most 1 MiB") as raised:
+        open_engine(f"http://localhost:1/v1#m,extra={path}")
+    assert "hunter2" not in "".join(traceback.format_exception(raised.value))
     path.write_text(json.dumps({"top_k": 5, "stop": ["key"], "prompt_cache_key": "judge", "max_completion_tokens": 9}))
     open_engine(f"http://localhost:1/v1#m,extra={path}")
 

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import pickle
+import resource
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -207,11 +208,13 @@ def test_a_template_of_the_tokenizer_cannot_reach_python(
     reach = "{{ ''.__class__.__mro__[1].__subclasses__() }}{{ cycler.__init__.__globals__.os.mkdir('" + str(
         tmp_path / "ran"
     )
-    (model / "chat_template.jinja").write_text(reach + "') }}", "utf-8")
-    try:
-        opened(model, monkeypatch)
-    except UserError as error:
-        assert "template" in str(error)  # noqa: PT017 - either is sound, as long as nothing ran
+    for written, told in (
+        (reach + "') }}", "SecurityError"), ("{% include '/etc/passwd' %}", "no loader"), ("{% broken", "SyntaxError"),
+        ("{{ lipsum.__globals__ }}", "it renders nothing"), ("{% for i in range(10**9) %}x{% endfor %}", "Range too"),
+    ):  # fmt: skip
+        (model / "chat_template.jinja").write_text(written, "utf-8")
+        with pytest.raises(UserError, match=f"model: its chat template .chat_template.jinja, .* renders no .*{told}"):
+            opened(model, monkeypatch)
     assert not (tmp_path / "ran").exists()
 
 
@@ -251,6 +254,35 @@ def test_settings_that_no_model_has_are_refused_by_judges_and_by_training(
         with pytest.raises(UserError, match=told) as refused:
             opening()
         assert "config.json" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("file", "values", "told"),
+    [
+        ("config.json", {"quantization_config": {"quant_method": "gptq", "bits": 0}}, "field 'quantization_config'"),
+        ("config.json", {"quantization_config": {}}, "field 'quantization_config' asks for what cannot be used here"),
+        ("config.json", {"dtype": "load"}, "no model can be made"),
+        ("config.json", {"layer_types": ["evil"] * 2}, "no model can be made .*layer_types"),
+        ("config.json", {"hidden_act": "evil"}, "no model can be made with these settings .KeyError: 'evil'"),
+        ("config.json", {"vocab_size": 2**24}, "field 'vocab_size': the weights beside it are far too small"),
+        ("config.json", {"intermediate_size": 96}, "the sizes in it are not those of the weights"),
+        ("config.json", {"num_labels": 10**9}, "field 'num_labels': no model has 1,000,000,000"),
+        ("tokenizer_config.json", {"model_max_length": "x"}, "no tokenizer can be made .*model_max_length is 'x'"),
+        ("generation_config.json", {"eos_token_id": "x"}, "field 'eos_token_id': 'x' is not the id of a token"),
+        ("generation_config.json", {"cache_implementation": "evil"}, "no text can be generated with these settings"),
+        ("adapter_config.json", {"r": 10**7}, "field 'r': the weights beside it are far too small"),
+        ("adapter_config.json", {"peft_type": "EVIL"}, "no adapter of this model can be made .*EVIL"),
+    ],
+)  # fmt: skip
+def test_absurd_settings_are_refused_by_file_before_they_cost_memory(
+    file: str, values: dict[str, Any], told: str, adapter: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = adapter if file.startswith("adapter") else model
+    change(folder / file, **values)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(UserError, match=f"{file}: {told}"):
+        opened(folder, monkeypatch)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 400_000  # kB
 
 
 def test_every_loader_goes_through_the_one_door() -> None:

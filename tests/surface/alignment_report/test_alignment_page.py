@@ -21,7 +21,7 @@ EVIL = "<script>alert('x')</script><img src=x onerror=alert(1)>"
 def figure(value: float, change: float | None = None) -> dict[str, Any]:
     found: dict[str, Any] = {"value": value, "low": value - 0.1, "high": value + 0.1, "n": 24}
     if change is not None:
-        found["change"] = {"value": change, "low": change - 0.05, "high": change + 0.05}
+        found["change"] = {"value": change, "low": change - 0.05, "high": change + 0.05, "n": 24}
     return found
 
 

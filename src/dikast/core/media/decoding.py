@@ -42,6 +42,7 @@ def decode(raw: bytes, name: str) -> "Picture":
     try:
         with _quiet(), PIL.Image.open(io.BytesIO(raw), formats=FORMATS) as opened:
             check_size(*opened.size, name)
+            _check_tiles(opened, name)
             opened.load()
             return _rgb(_upright(opened), opened.format, name)
     except DataError:
@@ -58,6 +59,14 @@ def decode(raw: bytes, name: str) -> "Picture":
     except Exception as error:  # decoders raise OSError, SyntaxError, struct.error, ... for damaged files
         why = _BYTES_SHOWN.sub("...", str(error))  # a message never shows what is in a file
         raise DataError(f"{name} is damaged or cut short ({why}): make or download the file again") from None
+
+
+def _check_tiles(picture: "Picture", name: str) -> None:
+    """DataError for a TIFF whose tiles are too large: each is decoded whole, whatever the size of the picture."""
+    tags = getattr(picture, "tag_v2", {})
+    width, height = tags.get(322) or 0, tags.get(323) or 0
+    if width * height > MOST_PIXELS:
+        raise DataError(f"{name} has tiles of {width} x {height} pixels; {_TOO_MANY}")
 
 
 def _upright(picture: "Picture") -> "Picture":

@@ -217,6 +217,18 @@ def misfit(kind: Any) -> Misfit:
     }[kind]
 
 
+def fields_misfit(value: Any, kinds: Mapping[str, Any], *needed: str) -> str:
+    """As `misfit`, for an object of which only some fields are known: their `kinds`, of which some are `needed`."""
+    if told := misfit(dict[str, Any])(value):
+        return told
+    for name, kind in kinds.items():
+        if name not in value and name in needed:
+            return f" has no {name!r}"
+        if name in value and (told := misfit(kind)(value[name])):
+            return f", field {name!r}{told}"
+    return ""
+
+
 def _is_number(value: Any) -> bool:
     return (type(value) is float and abs(value) <= _MOST) or (type(value) is int and abs(value) <= _WHOLE)
 

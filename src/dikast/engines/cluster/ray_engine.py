@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from weakref import WeakSet
 
 from dikast.core.errors import EngineError, RunError, UserError
+from dikast.core.secrets import without_secrets
 from dikast.engines.base import Closing, Completion, Engine, Request
 from dikast.engines.cluster.ray_connection import connect, first_line, why_not_started, workers_from
 from dikast.engines.cluster.ray_worker import Answered, Hello, Worker, complete
@@ -65,7 +66,7 @@ class RayEngine(Closing):
     """
 
     def __init__(self, spec: str, runner: str = "ray", workers: str = "1:8") -> None:
-        self._spec, self._wanted = spec, workers_from(workers)
+        self._spec, self._shown, self._wanted = spec, without_secrets(spec), workers_from(workers)
         self._ray = connect(runner)
         self._actor = self._ray.remote(Worker)
         self._size = 4
@@ -140,11 +141,11 @@ class RayEngine(Closing):
                     self._failed_starts += 1
                     if self._failed_starts >= _TRIES:
                         self.close()
-                        raise UserError(why_not_started(error, self._spec)) from None
+                        raise UserError(why_not_started(error, self._shown)) from None
                     self._starting.append(self._started())
         if len(hellos) < self._wanted.least:
             self.close()
-            told = f"{len(hellos)} of {self._wanted.least} workers opened {self._spec!r} in {_STARTING:.0f} s"
+            told = f"{len(hellos)} of {self._wanted.least} workers opened {self._shown!r} in {_STARTING:.0f} s"
             raise UserError(f"{told}: see what the cluster's machines are doing, or ask for fewer --workers")
         self._failed_starts = 0
         return hellos
@@ -155,7 +156,7 @@ class RayEngine(Closing):
             here = version("dikast")
             return f"the worker on {hello.host} has Dikast {hello.dikast}, this machine {here}: install the same"
         if hello.wrong:
-            return f"the worker on {hello.host} cannot open {self._spec!r}: {hello.wrong}"
+            return f"the worker on {hello.host} cannot open {self._shown!r}: {hello.wrong}"
         if hello.hash != self._first.hash:
             keys = sorted(k for k in {*hello.identity, *self._first.identity}
                           if hello.identity.get(k) != self._first.identity.get(k))  # fmt: skip
@@ -304,7 +305,7 @@ class RayEngine(Closing):
                 try:
                     wrong = self._misfit(self._ray.get(each.hello))
                 except self._ray.exceptions.RayError as error:
-                    wrong = why_not_started(error, self._spec)
+                    wrong = why_not_started(error, self._shown)
                 if wrong:
                     self._ray.kill(each.actor)
                     self._refused[wrong] += 1

@@ -10,6 +10,7 @@ from typing import Any
 
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import DikastError
+from dikast.core.secrets import without_secrets
 from dikast.engines.base import Completion, Engine, Request
 from dikast.engines.spec import open_engine
 from dikast.engines.wrapper import found_in
@@ -62,7 +63,7 @@ class Worker:
             self.engine = open_engine(spec)
         except Exception as error:
             told = str(error) if isinstance(error, DikastError) else f"{type(error).__name__}: {error}"
-            self.wrong = told + elsewhere
+            self.wrong = without_secrets(told) + elsewhere
 
     def hello(self) -> Hello:
         """The description of this worker."""

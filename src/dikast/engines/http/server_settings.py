@@ -16,6 +16,7 @@ from dikast.core.secrets import looks_secret, names_a_secret, secret_parameter, 
 KEY_ENV = "put the key into an environment variable and name that: export JUDGE_KEY=... and key_env=JUDGE_KEY"
 
 
+_MOST_EXTRA = 2**20  # bytes of a file of fields
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,99}")
 
 
@@ -137,9 +138,13 @@ def extra_fields(text: str, name: str = "extra") -> dict[str, Any]:
     raw = text
     if not text.lstrip().startswith("{"):
         try:
-            raw = Path(text).read_text("utf-8")
-        except OSError as error:
-            raise UserError(f"{name}={text}: neither a JSON object nor a file ({error.strerror})") from None
+            path = Path(text)
+            if path.exists() and (not path.is_file() or path.stat().st_size > _MOST_EXTRA):
+                raise ValueError
+            raw = path.read_text("utf-8")
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is no text file of at most 1 MiB"
+            raise UserError(f"{name}={text}: neither a JSON object nor a file with one ({why})") from None
     try:
         value = orjson.loads(raw)
     except orjson.JSONDecodeError as error:

@@ -203,7 +203,13 @@ def _dtype(wanted: str, place: torch.device) -> torch.dtype | str:
 def _end_ids(model: Any, tokenizer: Any) -> tuple[int, ...]:
     for ends in (model.generation_config.eos_token_id, model.config.get_text_config().eos_token_id):
         if ends is not None:
-            return tuple(ends) if isinstance(ends, list | tuple) else (int(ends),)
+            ids = tuple(ends) if isinstance(ends, list | tuple) else (ends,)
+            if not all(isinstance(each, int) for each in ids):
+                raise UserError(
+                    f"{model.name_or_path}/generation_config.json: field 'eos_token_id': {ends!r:.60} is not the id of"
+                    " a token, or a list of them: take the file from the model's source again"
+                )
+            return ids
     return (int(tokenizer.eos_token_id),) if tokenizer.eos_token_id is not None else ()
 
 

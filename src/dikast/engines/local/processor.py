@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
+from dikast.core.errors import UserError
 from dikast.engines.local.source import ModelSource
 from dikast.engines.local.template import Medium, Template
 from dikast.engines.local.tokens import Tokens
-from dikast.engines.local.trusted import pretrained
+from dikast.engines.local.trusted import pretrained_tokenizer
 from dikast.engines.local.vision import Vision, load_vision
 
 
@@ -31,11 +32,16 @@ def load_processor(source: ModelSource, config: Any, *, sees: bool, as_video: bo
 
     Without `as_video` a clip is its frames, one image each, also for a model that knows clips.
     """
-    import transformers
-
-    tokenizer = pretrained(transformers.AutoTokenizer, source.tokenizer_folder)
+    tokenizer = pretrained_tokenizer(source.tokenizer_folder)
     vision = load_vision(source.folder, config, tokenizer, as_video=as_video) if sees else "it is a text-only model"
-    return assemble(tokenizer, vision)
+    processor = assemble(tokenizer, vision)
+    if processor.template.refusal:
+        raise UserError(
+            f"{source.tokenizer_folder}: its chat template (chat_template.jinja, or field 'chat_template' of"
+            f" tokenizer_config.json) renders no question ({processor.template.refusal[:300]}): take the file from the"
+            " model's source again"
+        )
+    return processor
 
 
 def assemble(tokenizer: Any, vision: Vision | str) -> Processor:

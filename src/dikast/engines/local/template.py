@@ -40,7 +40,8 @@ class Turn:
 class Template:
     """A chat template, and what it takes: system turns or not, content as text or as a list of parts.
 
-    `placeholders` are what stands for a medium where the template does not write it itself.
+    `placeholders` are what stands for a medium where the template does not write it itself. `refusal` is the error that
+    it raises for the plainest question; "" if it renders that.
     """
 
     def __init__(self, tokenizer: Any, template: str | None, *, placeholders: Mapping[Medium, str] = _NONE) -> None:
@@ -48,7 +49,10 @@ class Template:
         self.source = template if template is not None else PLAIN_TEMPLATE
         self._tokenizer = tokenizer
         self._placeholders = placeholders
+        self.refusal = ""
         self.takes_parts = self._shows(Turn("user", ("probe-part",)), as_parts=True)
+        if not self.takes_parts and not self._shows(Turn("user", ("probe-text",))):
+            self.refusal = self._refused
         self.takes_system = self._shows(Turn("system", ("probe-system",)), Turn("user", ("probe-user",)))
 
     def render(self, turns: Sequence[Turn]) -> str:
@@ -92,8 +96,10 @@ class Template:
         """Whether the template renders these turns and every text in them comes out, as text."""
         try:
             text = self._rendered(turns, as_parts=self.takes_parts if as_parts is None else as_parts)
-        except Exception:  # templates may raise anything; a refusal is the answer
+        except Exception as error:  # templates may raise anything; a refusal is the answer
+            self._refused = f"{type(error).__name__}: {error}"
             return False
+        self._refused = "" if text.strip() else "it renders nothing"
         shown = [part for turn in turns for part in turn.parts if isinstance(part, str)]
         return all(part in text for part in shown) and "'type'" not in text
 

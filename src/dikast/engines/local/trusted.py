@@ -4,8 +4,10 @@ A checkpoint can name code: classes in Python files in its folder or elsewhere (
 that an adapter imports, objects in pickled weights. None of it is ever run, and the user is never asked to allow it.
 """
 
+import copy
 import json
 import logging
+import math
 import pickle
 import re
 from collections.abc import Iterator
@@ -24,7 +26,13 @@ _LIBRARIES = ("transformers", "peft", "torch", "dikast")  # that an adapter may 
 _MOST_BYTES = 2**26  # of a file of settings; those of tokenizers with many added tokens have a few MB
 _DEPTH = re.compile(r".*layers|n_layer|(?:.*_)?depth", re.I)
 _MOST_LAYERS = 2_000  # each is a module, so that a billion of them would not end, with or without weights
-_SIZES = ("hidden_size", "intermediate_size", "num_attention_heads", "num_hidden_layers", "vocab_size")
+_SIZES = (
+    "hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads", "num_hidden_layers", "vocab_size",
+    "max_position_embeddings", "patch_size",
+)  # fmt: skip
+_MOST = {  # of what is made as it is written, whatever the weights are
+    "num_labels": 100_000, "num_additional_image_tokens": 10_000, "height": 16_384, "width": 16_384,
+}  # fmt: skip
 _told: set[Path] = set()
 
 
@@ -44,9 +52,24 @@ def model_config(folder: str | Path) -> Any:
         return pretrained(transformers.AutoConfig, folder)
 
 
+def pretrained_tokenizer(folder: str | Path) -> Any:
+    """The tokenizer of a model; UserError, which names its settings, where none can be made of its files."""
+    import transformers
+
+    with configured(
+        folder, "tokenizer_config.json", "no tokenizer can be made with these settings and the files beside"
+    ):
+        tokenizer = pretrained(transformers.AutoTokenizer, folder)
+        if not isinstance(tokenizer.model_max_length, int | float):
+            raise TypeError(f"model_max_length is {tokenizer.model_max_length!r:.60}")
+        return tokenizer
+
+
 @contextmanager
-def configured(folder: str | Path) -> Iterator[None]:
-    """What fails inside is the fault of the `config.json` in `folder`: UserError, which names it.
+def configured(
+    folder: str | Path, name: str = "config.json", told: str = "no model can be made with these settings"
+) -> Iterator[None]:
+    """What fails inside is the fault of the settings in `folder`: UserError, which names the file.
 
     Classes of models check few of their settings, and raise whatever comes of a size that is none. Packages that do not
     import are no fault of the file.
@@ -58,8 +81,7 @@ def configured(folder: str | Path) -> Iterator[None]:
     except Exception as error:
         why = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         raise UserError(
-            f"{Path(folder) / 'config.json'}: no model can be made with these settings ({why}): take the file from the"
-            " model's source again"
+            f"{Path(folder) / name}: {told} ({why}): take the file from the model's source again"
         ) from error
 
 
@@ -68,21 +90,82 @@ def pretrained_weights(kind: Any, folder: Path, **settings: Any) -> Any:
     safe = any((folder / name).is_file() for name in _WHOLE)
     if not safe:
         say_pickled(folder, "pytorch_model*.bin")
+    _refuse_larger(settings["config"], folder)
     try:
         return pretrained(kind, folder, use_safetensors=safe, weights_only=True, **settings)
     except pickle.UnpicklingError as error:
         raise _more_than_tensors(folder, error) from None
+    except Exception as error:
+        _blame_settings(kind, folder, settings["config"], error)
+        raise
+
+
+def _refuse_larger(config: Any, folder: Path) -> None:
+    """UserError where one matrix of the model would have more numbers than the files of its weights have bits."""
+    text = config.get_text_config()
+    width = _number(text, "hidden_size")
+    heads = _number(text, "num_attention_heads") * _number(text, "head_dim")
+    sizes = {name: _number(text, name) for name in ("vocab_size", "intermediate_size")}
+    for name, size in {**sizes, "hidden_size": width, "head_dim": heads}.items():
+        _refuse_without_weights(width * size, folder, "config.json", name)
+
+
+def _refuse_without_weights(numbers: int, folder: Path, file: str, field: str) -> None:
+    """UserError where the files of weights in a folder have fewer bits than a matrix would have numbers."""
+    bits = 8 * sum(path.stat().st_size for kind in ("*.safetensors", "*.bin") for path in folder.glob(kind))
+    if numbers > bits > 0:
+        raise UserError(
+            f"{folder / file}: field {field!r}: the weights beside it are far too small for this size: take both from"
+            " one source"
+        )
+
+
+def _number(config: Any, name: str) -> int:
+    value = getattr(config, name, None)
+    return value if isinstance(value, int) else 0
+
+
+def _blame_settings(kind: Any, folder: Path, config: Any, error: Exception) -> None:
+    """UserError where the cause of `error` is in a file of settings; nothing where it is in another file."""
+    import torch
+    import transformers
+
+    if isinstance(error, UserError | torch.OutOfMemoryError):
+        return
+    path, why = folder / "config.json", " ".join(f"{type(error).__name__}: {error}".split())[:300]
+    if getattr(config, "quantization_config", None) is not None:
+        raise UserError(
+            f"{path}: field 'quantization_config' asks for what cannot be used here ({why}): take weights that are not"
+            " quantized, or ask the model through a server (http://HOST/v1#MODEL)"
+        ) from error
+    if "ignore_mismatched_sizes" in str(error):
+        raise UserError(
+            f"{path}: the sizes in it are not those of the weights beside it: take both from one source"
+        ) from error
+    with configured(folder), torch.device("meta"):
+        kind.from_config(copy.deepcopy(config), trust_remote_code=False)
+    if (folder / "generation_config.json").is_file():
+        with configured(folder, "generation_config.json", "no text can be generated with these settings"):
+            pretrained(transformers.GenerationConfig, folder)
 
 
 def pretrained_adapter(peft: Any, model: Any, folder: Path) -> Any:
     """A PEFT adapter over a model, its weights read as `pretrained_weights` reads them."""
     refuse_foreign_code(folder)
+    written = json.loads((folder / "adapter_config.json").read_text("utf-8"))
+    ranks = written.get("rank_pattern") if isinstance(written.get("rank_pattern"), dict) else {}
+    for name, rank in [*ranks.items(), *((name, written.get(name)) for name in ("r", "num_virtual_tokens"))]:
+        width = _number(model.config.get_text_config(), "hidden_size")
+        _refuse_without_weights(width * rank if isinstance(rank, int) else 0, folder, "adapter_config.json", name)
     if not (folder / "adapter_model.safetensors").is_file():
         say_pickled(folder, "adapter_model.bin")
     try:
-        return peft.PeftModel.from_pretrained(model, str(folder), local_files_only=True)
-    except pickle.UnpicklingError as error:
-        raise _more_than_tensors(folder, error) from None
+        with configured(folder, "adapter_config.json", "no adapter of this model can be made with these settings"):
+            return peft.PeftModel.from_pretrained(model, str(folder), local_files_only=True)
+    except UserError as error:
+        if isinstance(error.__cause__, pickle.UnpicklingError):
+            raise _more_than_tensors(folder, error.__cause__) from None
+        raise
 
 
 def refuse_foreign_code(folder: Path) -> None:
@@ -103,8 +186,10 @@ def refuse_foreign_code(folder: Path) -> None:
             continue
         for name, value in _fields(settings):
             deep = _DEPTH.fullmatch(name)
-            size = isinstance(value, int | float)
-            if size and ((deep and value > _MOST_LAYERS) or (name in _SIZES and value < 1)):
+            if not isinstance(value, int | float):
+                continue
+            most = _MOST_LAYERS if deep else _MOST.get(name, math.inf)
+            if value > most or (name in _SIZES and value < 1):
                 raise UserError(f"{path}: field {name!r}: no model has {value:,}; restore the file from its source")
         for field, asks in _asked(settings):
             raise UserError(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dikast.core.bounded import Bounded
-from dikast.core.errors import EngineError
+from dikast.core.errors import EngineError, UserError
 from dikast.engines.local.install_hints import TORCHVISION_CURE
 from dikast.engines.local.seen import Seen
 from dikast.engines.local.trusted import pretrained
@@ -27,6 +27,7 @@ FAMILIES = {
     "qwen3_vl": "Qwen3-VL",
 }
 
+_MOST_EDGE = 16_384  # pixels
 _REMEMBERED = 256 * 2**20  # bytes of tensors
 _PARTS = ("image_processor", "tokenizer")
 
@@ -96,9 +97,14 @@ def load_vision(folder: Path, config: Any, tokenizer: Any, *, as_video: bool = T
     try:
         base: Any = PROCESSOR_MAPPING[type(config)]
         images = pretrained(AutoImageProcessor, folder, backend="pil")
+        edge = dict(images.size or {}).get("shortest_edge") or 0
+        if edge > _MOST_EDGE and not hasattr(images, "merge_size"):  # where it is a number of pixels
+            raise UserError(f"{folder}: its image processor makes sides of {edge:,} pixels of each picture")
         settings, _ = base.get_processor_dict(folder, local_files_only=True)
         processor = _without_video(base).from_args_and_dict([images, tokenizer], settings)
         return Vision(processor, load_clips(folder, config.model_type) if as_video else None)
+    except UserError:
+        raise
     except Exception as error:  # whatever a processor of any family raises
         return f"its image processor cannot be made ({error}): {TORCHVISION_CURE}; see `dikast doctor`"
 

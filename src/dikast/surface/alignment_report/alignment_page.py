@@ -16,11 +16,13 @@ from markupsafe import Markup
 
 from dikast.alignment.align import PLAN, REPORT
 from dikast.alignment.round_pairs import SAMPLES
-from dikast.alignment.round_report import HELD
+from dikast.alignment.round_report import HELD, MEASURES, read_measured
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item
 from dikast.core.part import Text, text_of
 from dikast.core.records import read_items, write_file
+from dikast.core.runs.run_files import AGAIN, check
+from dikast.core.runs.schema import RateForm, fields_misfit, misfit
 from dikast.core.text import markdown, printable
 from dikast.surface.report.contents import Thumb, Thumbs
 
@@ -35,6 +37,11 @@ _FIGURES = {
     "wins": "Preferred to the start's reply (a tie, or orders that disagree: half)",
 }
 _SHARES = {"empty": "Empty replies", "cut": "Replies cut off", "unreadable": "Replies with an unreadable sentence"}
+_FORMS: Mapping[str, Any] = {  # of the fields of reports that the page shows
+    "round": int, "held_out": Mapping[str, RateForm], "pairs": int, "prompts": int, "calls": int, "stopped": str,
+    "dropped": Mapping[str, int], "policy": str, "judge": str, "model": str, "overlap_with_held_out": int,
+}  # fmt: skip
+_DECIDING = {"gold": "gold", "second": "the second judge's grade", "reward": "the judge's own reward"}
 _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 320, 170, 46, 14, 138
 
 
@@ -90,28 +97,47 @@ def write_alignment_report(folder: Path, out: Sequence[Path], title: str = "") -
 def _read(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """The report of the alignment ({} while it runs), and of each measured state, the start first."""
     paths = [folder / "start" / REPORT, *sorted(folder.glob(f"round-*/{REPORT}"), key=_number)]
-    try:
-        whole = orjson.loads((folder / REPORT).read_bytes()) if (folder / REPORT).is_file() else {}
-        rounds = [orjson.loads(path.read_bytes()) for path in paths if path.is_file()]
-    except ValueError as error:
-        raise DataError(
-            f"a report is damaged ({error}): run the command that made it again", path=str(folder)
-        ) from None
-    if not rounds:
+    whole = _report(folder / REPORT) if (folder / REPORT).is_file() else {}
+    rounds = [_report(path, "round", "held_out") for path in paths if path.is_file()]
+    if not rounds or not rounds[0]["held_out"].keys() & _DECIDING:
         raise UserError(f"{folder}: nothing is measured yet: wait for the first figures of `dikast align`")
     return whole, rounds
 
 
+def _report(path: Path, *needed: str) -> dict[str, Any]:
+    """What a report holds; DataError where it has changed since it was written, or holds what no alignment writes."""
+    check(path.parent, path.name)
+    try:
+        value: dict[str, Any] = orjson.loads(path.read_bytes())
+        told = _wrong(value, needed)
+    except ValueError as error:
+        told = f" cannot be read ({error})"
+    if told:
+        raise DataError(f"the report{told}: {AGAIN}", path=str(path))
+    return value
+
+
+def _wrong(value: Any, needed: Sequence[str]) -> str:
+    """How a report differs from what an alignment writes; "" if it does not."""
+    if told := fields_misfit(value, _FORMS, *needed):
+        return told
+    figures: Mapping[str, Any] = value.get("held_out", {})
+    for name, each in figures.items():
+        if told := misfit(RateForm | None)(each.get("change")):
+            return f", field 'held_out.{name}.change'{told}"
+    return ""
+
+
 def _number(path: Path) -> int:
-    return int(path.parent.name.rpartition("-")[2])
+    number = path.parent.name.rpartition("-")[2]
+    return int(number) if number.isdecimal() and len(number) < 10 else 0
 
 
 def sentence(report: Mapping[str, Any], rounds: Sequence[Mapping[str, Any]]) -> str:
     """What happened, in one sentence."""
     first, measured = rounds[0], [each for each in rounds if each["held_out"]]
     last, done = measured[-1], len(measured) - 1
-    name = next(name for name in ("gold", "second", "reward") if name in first["held_out"])
-    told = {"gold": "gold", "second": "the second judge's grade", "reward": "the judge's own reward"}[name]
+    name, told = next(each for each in _DECIDING.items() if each[0] in first["held_out"])
     before, after = first["held_out"][name], last["held_out"].get(name)
     if done == 0 or after is None:
         return f"No round has been measured; {told} on {before['n']} held-out prompts is {_number_of(before['value'])}."
@@ -119,7 +145,11 @@ def sentence(report: Mapping[str, Any], rounds: Sequence[Mapping[str, Any]]) -> 
     low, high = change.get("low"), change.get("high")
     unclear = low is None or high is None or low <= 0 <= high
     way = "did not clearly change" if unclear else "rose" if low is not None and low > 0 else "fell"
-    ends = "" if low is None else f", by {change['value']:+.3f} [{low:+.3f}, {high:+.3f}] in pairs"
+    ends = (
+        ""
+        if None in (low, high, change.get("value"))
+        else f", by {change['value']:+.3f} [{low:+.3f}, {high:+.3f}] in pairs"
+    )
     rounds_told = f"{done} round{'s' if done > 1 else ''}"
     text = (
         f"In {rounds_told} {told} on {after['n']} held-out prompts {way}: from {_number_of(before['value'])} to"
@@ -229,10 +259,11 @@ def _reply(item: Item) -> str:
     return text_of(item.responses[0]) or "(empty)"
 
 
-def _measures(folder: Path) -> dict[str, dict[str, Any]]:
-    path = folder / "measures.jsonl"
-    rows = map(orjson.loads, path.read_bytes().splitlines()) if path.is_file() else ()
-    return {row["item"]: row for row in rows}
+def _measures(folder: Path) -> dict[str, dict[str, float | None]]:
+    if not (folder / MEASURES).is_file():
+        return {}
+    found = read_measured(folder)
+    return {key: {name: column[i] for name, column in found.columns.items()} for i, key in enumerate(found.ids)}
 
 
 def _said(row: Mapping[str, Any]) -> str:

@@ -21,7 +21,7 @@ from dikast.core.item import Item
 from dikast.core.output_folder import one_writer
 from dikast.core.part import text_of
 from dikast.core.records import write_items, write_records
-from dikast.core.runs.run_files import write_whole
+from dikast.core.runs.run_files import checksum, record, write_checked
 from dikast.core.text import Located, counted
 from dikast.engines.base import Sampling
 from dikast.engines.spec import open_engine
@@ -255,5 +255,6 @@ def _items_of(run: BenchRun) -> Iterator[Source]:
             write_items(folder / ITEMS, run.items)
             if said := [{"item": item.id, **run.raters[item.id]} for item in run.items if item.id in run.raters]:
                 write_records(folder / RATERS, said)
-            write_whole(folder / BENCH, orjson.dumps(run.about, option=orjson.OPT_INDENT_2) + b"\n")
+            record(folder, {name: checksum(folder / name) for name in (ITEMS, RATERS) if (folder / name).exists()})
+            write_checked(folder / BENCH, orjson.dumps(run.about, option=orjson.OPT_INDENT_2) + b"\n")
         yield Source(str(folder / ITEMS), without=run.told.ask.without)

@@ -10,7 +10,7 @@ from dikast.surface.terminal import echo, echo_json
 from dikast.surface.verbs import JsonOptions, verb
 
 if TYPE_CHECKING:
-    from dikast.core.runs.examine import Examined
+    from dikast.core.runs.examine import Examined, Health
 
 
 @verb
@@ -80,46 +80,73 @@ def _list_cluster(runner: str, *, json: bool) -> None:
 
 
 def _check_folder(folder: Path, *, repair: bool, json: bool) -> None:
-    """A single run; for a panel or a probe, each of its runs and its other files."""
-    from dikast.core.runs.run_files import CHECKSUMS, VERDICTS
+    """A single run, build or training run; of any other folder, all of them that lie in it, and its other files."""
+    from dikast.core.runs.run_files import VERDICTS
     from dikast.corpus.pipeline.build_health import examine_build, is_build, repair_build
     from dikast.training.health import examine_training, is_training, repair_training
 
-    inside = sorted(path.parent for path in folder.glob(f"*/{VERDICTS}"))
     if (folder / VERDICTS).is_file() or not folder.is_dir():
         _check_run(folder, repair=repair, json=json)
     elif is_build(folder):
         _tell_of(folder, examine_build, repair_build if repair else None, json=json)
     elif is_training(folder):
         _tell_of(folder, examine_training, repair_training if repair else None, json=json)
-    elif inside or (folder / CHECKSUMS).is_file():
+    elif _parts(folder):
         _tell_of(folder, _examine_inside, _repair_inside if repair else None, json=json)
     else:
         _check_run(folder, repair=repair, json=json)
 
 
+def _parts(folder: Path) -> "list[tuple[Path, Callable[[Path], Health | Examined], Callable[[Path], int]]]":
+    """The output folders in a folder, itself included, with what examines and what repairs each."""
+    from dikast.core.runs.examine import Examined, examine_files, examine_run, record_anew, repair_run
+    from dikast.core.runs.run_files import CHECKSUMS, VERDICTS
+    from dikast.corpus.pipeline.build_health import examine_build, is_build, repair_build
+    from dikast.training.health import examine_training, is_training, repair_training
+
+    def examine_others(path: Path) -> "Examined":
+        n, problems = examine_files(path)
+        return Examined("folder", 0, n, tuple(problems))
+
+    def repair_others(path: Path) -> int:
+        record_anew(path)
+        return 0
+
+    kinds = (
+        (lambda path: (path / VERDICTS).is_file(), examine_run, repair_run),
+        (is_build, examine_build, repair_build),
+        (is_training, examine_training, repair_training),
+        (lambda path: (path / CHECKSUMS).is_file(), examine_others, repair_others),
+    )
+    found: list[tuple[Path, Callable[[Path], Health | Examined], Callable[[Path], int]]] = []
+    trained = list[Path]()
+    for path in sorted(each for each in (folder, *folder.rglob("*")) if each.is_dir()):
+        if any(path.is_relative_to(each / part) for each in trained for part in ("checkpoints", "shards", "model")):
+            continue  # examined with the training run
+        for is_kind, examine, repair in kinds:
+            if is_kind(path):
+                found.append((path, examine, repair))
+                trained += [path] if is_kind is is_training else []
+                break
+    return found
+
+
 def _examine_inside(folder: Path) -> "Examined":
     from dataclasses import replace
 
-    from dikast.core.runs.examine import Examined, examine_files, examine_run
-    from dikast.core.runs.run_files import VERDICTS
+    from dikast.core.runs.examine import Examined
 
-    files, problems = examine_files(folder)
-    lines = 0
-    for path in sorted(folder.glob(f"*/{VERDICTS}")):
-        health = examine_run(path.parent)
-        lines += health.lines
-        problems += [replace(each, file=f"{path.parent.name}/{each.file}") for each in health.problems]
+    lines, files, problems = 0, 0, []
+    for path, examine, _ in _parts(folder):
+        found, place = examine(path), "" if path == folder else f"{path.relative_to(folder)}/"
+        lines += found.lines
+        files += getattr(found, "files", 0)
+        problems += [replace(each, file=f"{place}{each.file}") for each in found.problems]
     return Examined("folder", lines, files, tuple(problems))
 
 
 def _repair_inside(folder: Path) -> int:
-    from dikast.core.runs.examine import record_anew, repair_run
-    from dikast.core.runs.run_files import CHECKSUMS, VERDICTS
-
-    if (folder / CHECKSUMS).exists():
-        record_anew(folder)
-    return sum(repair_run(path.parent) for path in sorted(folder.glob(f"*/{VERDICTS}")))
+    return sum(repair(path) for path, _, repair in _parts(folder))
 
 
 def _tell_of(
