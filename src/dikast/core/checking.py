@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
 
-from dikast.core.errors import DataError, UserError
+from dikast.core.errors import DataError, UserError, told_once
 from dikast.core.former_names import present_name
 from dikast.core.secrets import HIDDEN, names_a_secret
 from dikast.core.text import Located, hint, near_miss
@@ -129,7 +129,7 @@ class Mistakes(list[UserError]):
         if len(self) == 1:
             raise self[0]
         if self:
-            told = [f"  {line}" for each in self for line in str(each).splitlines()]
+            told = [f"  {line}" for each in told_once(self) for line in each.splitlines()]
             raise DataError("\n".join([f"{len(self)} mistakes", *told]), path=self.document.path)
 
 

@@ -10,7 +10,7 @@ DikastError
 
 import errno
 import importlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -34,6 +34,21 @@ class DataError(UserError):
         where = path + (f":{line}" if line is not None else "")
         parts = [part for part in (where, f"field {field!r}" if field else "") if part]
         super().__init__(": ".join([*parts, message]))
+
+
+def told_once(errors: Sequence[UserError]) -> list[str]:
+    """A line for each mistake; those of several records that differ in the line alone are one, which names the rest."""
+    kinds: dict[str, list[UserError]] = {}
+    for error in errors:
+        line = getattr(error, "line", None)
+        kinds.setdefault(str(error).replace(f":{line}", ":", 1) if line is not None else str(error), []).append(error)
+    told = []
+    for first, *rest in kinds.values():
+        at = [str(getattr(each, "line", None)) for each in rest]
+        told.append(
+            f"{first} (also on line{'s' * (len(at) > 1)} {', '.join(at)})" if "None" not in at and at else str(first)
+        )
+    return told
 
 
 class MissingExtra(UserError):

@@ -19,7 +19,7 @@ from typing import Any, cast
 
 import orjson
 
-from dikast.core.errors import DataError, UserError
+from dikast.core.errors import DataError, UserError, told_once
 from dikast.core.gold import GoldCheck
 from dikast.core.item import Item
 from dikast.core.records import Arrangement
@@ -354,7 +354,7 @@ def _reading_notes(reading: Arrangement) -> Iterator[str]:
 def _all_mistakes(errors: list[DataError], *, more: bool) -> UserError:
     if len(errors) == 1 and not more:
         return errors[0]
-    lines = "\n".join(f"  {error}" for error in errors)
+    lines = "\n".join(f"  {told}" for told in told_once(errors))
     return UserError(f"{len(errors)}{'+' * more} records cannot be used; nothing was asked:\n{lines}")
 
 

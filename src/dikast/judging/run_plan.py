@@ -20,6 +20,7 @@ from dikast.core.rubric import Rubric, Sheet
 from dikast.core.runs.current_verdicts import is_in
 from dikast.core.runs.run_files import GOLD, KEYS, META, RUBRICS, SHEETS, put_in_place
 from dikast.core.scale import Scale
+from dikast.core.secrets import without_secrets
 from dikast.engines.priced import price_of_engine
 from dikast.engines.wrapper import found_in
 from dikast.judging.judge import Judge
@@ -28,6 +29,7 @@ from dikast.judging.task import Task
 from dikast.prompts.format import Format
 
 _CHUNK = 1024
+_MOST_BAD = 20  # questions that cannot be asked whose reasons a dry run lists
 _MOST_META = 200  # characters of a value of metadata that a run keeps
 _TOKEN = 4  # characters, the usual rule of thumb for English
 
@@ -37,13 +39,14 @@ class Source:
     """Where the items are: a file, a folder, an address or `-`; which columns hold the fields, how many to take.
 
     `without`: `rubric` asks by the scale of an item's rubric alone, `reference` leaves references out, `media`
-    pictures and clips.
+    pictures and clips. `origins`: where each item of a copy came from, by its line, for messages.
     """
 
     path: str
     columns: Mapping[str, str] = field(default_factory=dict, hash=False)
     limit: int | None = None
     without: tuple[str, ...] = ()
+    origins: Callable[[int], str] | None = field(default=None, compare=False)
 
     def items(
         self, on_error: Callable[[DataError], None] | None = None, reading: Arrangement | None = None
@@ -68,6 +71,8 @@ class Source:
     def _items(self, on_error: Callable[[DataError], None] | None, reading: Arrangement | None) -> Iterator[Item]:
         for found in scan_items(self.path, self.columns, reading):
             if not isinstance(found, DataError):
+                if self.origins is not None:
+                    found = replace(found, origin=self.origins(int(found.origin.rpartition(":")[2])))
                 yield lacking_parts(found, self.without)
             elif on_error is None:
                 raise found
@@ -90,15 +95,17 @@ def lacking_parts(item: Item, without: tuple[str, ...]) -> Item:
 class Plan:
     """The questions of a run: `questions` in all, of which `answered` have an answer in the folder already.
 
-    Only a dry run fills the other fields: how many questions cannot be asked (their items would be `bad_item`), the
-    tokens of the text to send, at 4 characters each, the most that could come back, and what both would cost where the
-    engine knows its price (`price_unknown`: it may cost money, and how much is not known).
+    Only a dry run fills the other fields: how many questions cannot be asked (their items would be `bad_item`) and why
+    the first of them cannot, the tokens of the text to send, at 4 characters each, the most that could come back, and
+    what both would cost where the engine knows its price (`price_unknown`: it may cost money, and how much is not
+    known).
     """
 
     items: int
     questions: int
     answered: int
     unaskable: int = 0
+    bad_items: tuple[str, ...] = ()
     tokens_in: int = 0
     tokens_out: int = 0
     cost: float | None = None
@@ -121,6 +128,7 @@ class Count:
     def __init__(self, judge: Judge, format: Format, known: Any, *, estimate: bool) -> None:
         self.judge, self.format, self.known, self.estimate = judge, format, known, estimate
         self.questions = self.answered = self.unaskable = self.characters = self.tokens_out = 0
+        self.bad_items: dict[str, None] = {}  # what is wrong with the first of them, each said once
         self._keys: list[bytes] = []
         self._tasks: list[Task] = []  # only to estimate
 
@@ -147,8 +155,10 @@ class Count:
     def _estimate(self, task: Task) -> None:
         try:
             request = first_request(task, self.format, self.judge.settings)
-        except DataError:
+        except DataError as error:
             self.unaskable += 1
+            if len(self.bad_items) < _MOST_BAD:
+                self.bad_items[without_secrets(str(error))] = None
             return
         self.characters += sum(len(message.text) for message in request.messages)
         self.tokens_out += request.sampling.max_tokens if self.format.feedback else 1
@@ -160,7 +170,8 @@ class Count:
         price = price_of_engine(self.judge.engine) if self.estimate else None
         cost = price.cost(tokens_in, 0, self.tokens_out) if price is not None else None
         unknown = self.estimate and found_in(self.judge.engine, "price_unknown", False)
-        return Plan(items, self.questions, self.answered, self.unaskable, tokens_in, self.tokens_out, cost, unknown)
+        bad, out = tuple(self.bad_items), self.tokens_out
+        return Plan(items, self.questions, self.answered, self.unaskable, bad, tokens_in, out, cost, unknown)
 
 
 def metadata_of(item: Item) -> dict[str, Any]:

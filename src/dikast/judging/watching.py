@@ -38,7 +38,7 @@ class Progress:
 
 
 class Pulse(NamedTuple):
-    """Questions handed to the engine in this call, what it waits for before another try, what is left of its budget."""
+    """Questions sent in this call, what the engine waits for before another try, what is left of its budget."""
 
     asked: int
     waiting: str = ""
@@ -110,4 +110,5 @@ class Watched:
 
     def pulse(self) -> Pulse:
         """The current activity."""
-        return Pulse(self.pulled, *(str(found_in(self.engine, name, "")) for name in ("status", "left")))
+        sent = max(self.done - self.plan.answered, self.pulled - int(found_in(self.engine, "queued", 0)))
+        return Pulse(sent, *(str(found_in(self.engine, name, "")) for name in ("status", "left")))

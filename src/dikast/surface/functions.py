@@ -162,7 +162,7 @@ def _source(
         return
     file = _written(rows_in(items, told.ask.split), folder, columns, told.needed(judges))
     with named_rows(file):
-        yield Source(str(file), {}, told.ask.limit, told.ask.without)
+        yield Source(str(file), {}, told.ask.limit, told.ask.without, lambda number: f"{ROWS}:{number - 1}")
 
 
 def _written(rows: Rows, folder: Path, columns: Mapping[str, str], needed: int = 1) -> Path:

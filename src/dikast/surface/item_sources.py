@@ -1,7 +1,6 @@
 """The items that a run judges: one source as it is, or several files joined in the run folder."""
 
 import logging
-import re
 import shutil
 import tempfile
 from collections import Counter
@@ -9,11 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from dikast.core.errors import DataError, DikastError, UserError
+from dikast.core.errors import DataError, UserError, told_once
 from dikast.core.item import Item
 from dikast.core.records import Arrangement, write_items
 from dikast.core.records.column_names import lacking
-from dikast.core.records.several_files import answers_of_models, joined_items, names_of, origin_of
+from dikast.core.records.several_files import Origins, answers_of_models, joined_items, names_of
 from dikast.core.runs.run_files import KEYS, VERDICTS
 from dikast.judging.run_options import RunOptions
 from dikast.judging.run_plan import Source
@@ -30,8 +29,8 @@ def source_of(
 ) -> Iterator[Source]:
     """The source of a run: of several files a copy of their items in the run folder (without one, a temporary file).
 
-    `needed` is how many responses an item must have. UserError lists all mistakes in the files; a mistake that is
-    found in the copy later names the file that it came from.
+    `needed` is how many responses an item must have. UserError lists all mistakes in the files; what is wrong with an
+    item of the copy later names the file that it came from.
     """
     if len(paths) == 1 and needed == 1 and not _begun_as_one(out) and (files := answers_of_models(paths[0], columns)):
         told = "files with the same prompts: each is taken as the answers of the model that it is named after"
@@ -48,18 +47,13 @@ def source_of(
             folder.mkdir(parents=True, exist_ok=True)
         except FileExistsError:
             raise UserError(f"{folder}: is a file, or lies in one: name a folder for the run") from None
-        file = folder / ITEMS
-        write_items(file, _good(joined_items(names, columns, readings, ask.limit), readings, needed))
+        file, origins = folder / ITEMS, Origins()
+        write_items(file, _good(joined_items(names, columns, readings, ask.limit), readings, needed, origins))
         for told, n in Counter(reading.mapping_line() for reading in readings.values()).items():
             tell_columns(f"{n} of {len(names)} files" if n < len(names) else f"{n} files", told)
         for path, reading in readings.items():
             tell_equal(path, reading)
-        try:
-            yield Source(str(file), without=ask.without)
-        except DikastError as error:
-            named = re.compile(rf"{re.escape(str(file))}:(\d+)")
-            error.args = (named.sub(lambda at: origin_of(int(at[1]), names, columns, readings), str(error)),)
-            raise
+        yield Source(str(file), without=ask.without, origins=origins)
 
 
 def _begun_as_one(out: Path | None) -> bool:
@@ -67,8 +61,12 @@ def _begun_as_one(out: Path | None) -> bool:
     return out is not None and (out / KEYS).exists() and not (out / ITEMS).exists()
 
 
-def _good(found: Iterator[Item | DataError], readings: Mapping[str, Arrangement], needed: int) -> Iterator[Item]:
-    """The items; UserError with all mistakes among them (at most 20), or for a file without responses."""
+def _good(
+    found: Iterator[Item | DataError], readings: Mapping[str, Arrangement], needed: int, origins: Origins
+) -> Iterator[Item]:
+    """The items, their `origins` noted; UserError with all mistakes among them (at most 20), or for a file without
+    responses.
+    """
     errors: list[DataError] = []
     items, short = Counter[str](), Counter[str]()
     for each in found:
@@ -81,6 +79,7 @@ def _good(found: Iterator[Item | DataError], readings: Mapping[str, Arrangement]
         items[path] += 1
         short[path] += len(each.responses) < needed
         if not errors:
+            origins.add(each.origin)
             yield each
     for path, reading in readings.items():
         if items[path] and items[path] == short[path] and reading.columns:
@@ -88,7 +87,7 @@ def _good(found: Iterator[Item | DataError], readings: Mapping[str, Arrangement]
     if len(errors) == 1:
         raise errors[0]
     if errors:
-        lines = "\n".join(f"  {error}" for error in errors)
+        lines = "\n".join(f"  {told}" for told in told_once(errors))
         raise UserError(f"{len(errors)} records cannot be used; nothing was asked:\n{lines}")
 
 

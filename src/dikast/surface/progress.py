@@ -91,16 +91,17 @@ class _Part(NamedTuple):
 
 
 def line_of(progress: Progress, seconds: float, wide: int | None = None) -> str:
-    """One line: answered, asked, failed, what is waited for, the budget left, money spent and expected, time left,
-    rate, tokens. At most `wide` characters, where it is given: what matters least is left out.
+    """One line: answered and asked (with those of earlier calls), failed, what is waited for, the budget left, money
+    spent and expected, time left, rate, tokens. At most `wide` characters, where it is given: what matters least is
+    left out.
     """
     answered, pulse = progress.done - progress.before, progress.pulse()
     rate = answered / seconds if seconds > 0 else 0.0
     left = (progress.total - progress.done) / rate if rate > 0 else float("inf")
     count = f"{progress.done:,} of {progress.total:,}"
     parts = [_Part(0, f"{count} verdicts", count)]
-    if (out := pulse.asked - answered) > 0:
-        parts.append(_Part(6, f"{out:,} asked"))
+    if pulse.asked > answered:
+        parts.append(_Part(6, f"{pulse.asked + progress.before:,} asked"))
     if progress.failed:
         parts.append(_Part(3, f"{progress.failed:,} failed"))
     if pulse.waiting:

@@ -26,7 +26,10 @@ def _show_plan(plan: dict[str, Any]) -> None:
         echo(f"note: {note}")
     echo(f"{plan['answered']:,} answered, {plan['missing']:,} to ask")
     if plan["unaskable"]:
-        echo(f"{plan['unaskable']:,} of them cannot be asked and would get the status bad_item")
+        first = ", the first" if plan["unaskable"] > len(plan["bad_items"]) else ""
+        echo(f"{plan['unaskable']:,} of them cannot be asked and would get the status bad_item{first}:")
+        for told in plan["bad_items"]:
+            echo(f"  {told}")
     if plan["missing"]:
         echo(
             f"about {plan['tokens_in']:,} tokens in (text only, at 4 characters a token),"

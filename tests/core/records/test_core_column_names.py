@@ -353,6 +353,47 @@ def test_tables_of_any_delimiter_and_quoting(tmp_path: Path, delimiter: str, quo
     assert read[0].meta["note"] == "x\ty"
 
 
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("quoting", [csv.QUOTE_ALL, csv.QUOTE_MINIMAL, csv.QUOTE_NONNUMERIC])
+@pytest.mark.parametrize("escape", [None, "\\"])
+def test_tables_quoted_with_apostrophes(tmp_path: Path, delimiter: str, quoting: int, escape: str | None) -> None:
+    said = f"It's a{delimiter} \"good\" one{delimiter}\nisn't it?"
+    rows: list[list[Any]] = [["question", "answer", "rating"], [f"Why{delimiter} or how?", said, 3], ["B", "", 4]]
+    how = {"delimiter": delimiter, "quoting": quoting, "quotechar": "'", "escapechar": escape}
+    path = table(tmp_path / "a.csv", rows, **how, doublequote=escape is None)
+    read = list(read_items(path))
+    assert [(*texts(item), item.gold) for item in read] == [
+        (f"user: Why{delimiter} or how?", [said], 3), ("user: B", [""], 4),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "cells"),
+    [  # as exports of databases write it, with a bare header, NULL and a decimal comma
+        ("question;answer;rating\n'Why?';'So';3,5\n'B';'it''s';NULL\n", ["Why?", "So", "B", "it's"]),
+        # apostrophes of ordinary text stay, also where they begin and end cells
+        ("question,answer\n'Tis so?,It's so\n\"Who, me?\",'Yes'\n", ["'Tis so?", "It's so", "Who, me?", "'Yes'"]),
+        ("question,answer\nthe '90s,rock 'n' roll\n'q',plain\n", ["the '90s", "rock 'n' roll", "'q'", "plain"]),
+        ("question\tanswer\n'a\tb'\nc\t'd'\n", ["'a", "b'", "c", "'d'"]),
+    ],
+)  # fmt: skip
+def test_apostrophes_that_quote_and_those_that_do_not(text: str, cells: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(text, "utf-8")
+    asked = [texts(item) for item in read_items(path)]
+    assert [each for a, b in asked for each in (a.removeprefix("user: "), *b)] == cells
+
+
+def test_a_quotation_mark_that_is_not_closed_is_no_reason_for_apostrophes(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("question,answer\nq,\"a\nit's,b\n", "utf-8")
+    with pytest.raises(DataError, match=r'a\.csv:2: broken row .* write " inside them as ""'):
+        list(read_items(path))
+    path.write_text("'question','answer'\n'q','a'\n'it's','b'\n", "utf-8")
+    with pytest.raises(DataError, match=r"a\.csv:3: broken row .* write ' inside them as ''"):
+        list(read_items(path))
+
+
 GERMAN = 'Frage;Antwort;Bewertung;Modell\r\nWarum?;"Darum; so ""schön"" es ist.";4,5;Süd\r\nWer?;Niemand;2,0;Nord\r\n'
 
 
@@ -410,6 +451,15 @@ def test_a_column_that_is_a_slip_of_a_field_names_the_map_to_write() -> None:
     assert "did you mean 'reference'? Then write --map reference=references" in str(found)
 
 
+@pytest.mark.parametrize(("said", "gold"), [(1.0, "a"), (2.0, "b"), (2, "b"), ("1", "a"), ("tie", "tie")])
+def test_preferences_as_alpaca_eval_writes_them(said: object, gold: str) -> None:
+    row = {"instruction": "q", "output_1": "a", "generator_1": "x", "output_2": "b", "generator_2": "y"}
+    item = one(**row, annotator="gpt-4", preference=said)
+    assert (item.gold, item.gold_from, systems_of(item)) == (gold, "preference", ("x", "y"))
+    single = one(instruction="q", output="a", generator="x")
+    assert systems_of(single) == ("x",)
+
+
 @pytest.mark.parametrize(
     ("row", "told"),
     [
@@ -422,6 +472,14 @@ def test_what_cannot_be_named_is_not_proposed(row: dict[str, Any], told: str) ->
     reading = Arrangement()
     list(scan_rows([row], {}, reading))
     assert lacking(1, reading.columns, reading.mapped, reading.lengths).startswith(told)
+
+
+def test_an_argilla_record_says_how_its_fields_become_columns() -> None:
+    row = {"id": "1", "fields": {"prompt": "q", "response": "a"}, "responses": {"rating": [{"value": 3}]}}
+    with pytest.raises(
+        DataError, match=r"rows:0: an Argilla record: make its fields columns \(jq -c '\{id\} \+ \.fields'"
+    ):
+        list(scan_rows([row], {}))
 
 
 def test_escaped_and_plain_quotation_marks(tmp_path: Path) -> None:

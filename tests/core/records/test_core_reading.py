@@ -119,6 +119,23 @@ def test_broken_json(tmp_path: Path, raw: bytes, line: int | None, message: str)
     refused(put(tmp_path, "a.json", raw), message, line)
 
 
+@pytest.mark.parametrize("space", [None, 1])
+def test_a_json_table_by_columns(tmp_path: Path, space: int | None) -> None:
+    table = {"question": ["q", "r", None], "answer": ["a", "b", "c"], "human_score": [3, 4.5, 1]}
+    found = list(read_records(put(tmp_path, "a.json", json.dumps(table, indent=space))))
+    assert [tuple(value.values()) for value, _ in found] == [("q", "a", 3), ("r", "b", 4.5), (None, "c", 1)]
+    assert [line for _, line in found] == [1, 2, 3]
+    one = {"id": "x", "instruction": ["What is ", "this?"], "responses": ["a", "b"]}  # lists of parts and of responses
+    assert [value for value, _ in read_records(put(tmp_path, "b.json", json.dumps(one)))] == [one]
+    refused(
+        put(tmp_path, "c.json", '{"question": ["q", "r"], "answer": ["a"]}'), "different lengths: question 2, a", None
+    )
+    split = put(tmp_path, "d.json", '{"columns": ["question"], "index": [0], "data": [["q"]]}')
+    refused(split, r"a table by its columns or its index: write a list of records \(in pandas", 1)
+    nested = put(tmp_path, "e.json", '{"id": "e", "results": {"version": 3, "results": [{"vars": {}}]}}')
+    refused(nested, r"'results\.results' holds the records: write that array alone \(jq \.results\.results FILE", 1)
+
+
 def test_json_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [{"id": i, "text": 'é😀\\"}]{[' * (i % 7), "deep": [{"a": [i]}]} for i in range(300)]
     path = put(tmp_path, "a.json", json.dumps(rows, ensure_ascii=False, indent=1))

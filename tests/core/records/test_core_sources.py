@@ -55,7 +55,7 @@ def test_a_folder_of_images_with_texts(tmp_path: Path) -> None:
         said(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["metadata.jsonl", "captions.csv", "metadata.csv"])
+@pytest.mark.parametrize("name", ["metadata.jsonl", "captions.csv", "metadata.csv", "captions.txt"])
 def test_a_folder_of_images_with_a_table(tmp_path: Path, name: str) -> None:
     picture(tmp_path / "cat.png"), picture(tmp_path / "dog.png")
     rows = [("cat.png", "A cat.", "gpt"), ("dog.png", "A dog.", "llama")]
@@ -68,6 +68,20 @@ def test_a_folder_of_images_with_a_table(tmp_path: Path, name: str) -> None:
     assert all(len(item.images) == 1 for item in items)
     (tmp_path / "dog.png").unlink()
     with pytest.raises(DataError, match=r"there is no image 'dog\.png' in the folder"):
+        said(tmp_path)
+
+
+def test_captions_in_a_text_file(tmp_path: Path) -> None:
+    picture(tmp_path / "cat.png"), picture(tmp_path / "captions.jpg")
+    (tmp_path / "captions.txt").write_text("image,caption\ncat.png,A cat.\ncat.png,Its tail\n", "utf-8")
+    with pytest.raises(DataError, match=r"cat\.png: the image has no caption"):
+        said(tmp_path)  # it is the caption of captions.jpg
+    (tmp_path / "captions.jpg").unlink()
+    assert [(item.id, text_of(item.response)) for item in read_items(tmp_path)] == [
+        ("cat.png", "A cat."), ("cat.png#2", "Its tail"),
+    ]  # fmt: skip
+    (tmp_path / "captions.txt").write_text("cat.png\tA cat.\n", "utf-8")
+    with pytest.raises(DataError, match=r"captions\.txt:1: the first line has to name the columns, such as image,cap"):
         said(tmp_path)
 
 

@@ -66,8 +66,28 @@ def test_a_dry_run_writes_nothing(items: Path, tmp_path: Path) -> None:
     assert "0 answered, 12 to ask" in done.stdout
     assert "at most 1,200 tokens out" in done.stdout
     assert set(tmp_path.iterdir()) == {items}
-    bad = write_jsonl(tmp_path / "bad.jsonl", [*rows(2), {"id": "x", "response": "y", "image": "nowhere.png"}])
-    assert "1 of them cannot be asked" in dikast("grade", bad, *GRADE, "--dry-run").stdout
+
+
+def test_a_dry_run_names_what_cannot_be_asked(tmp_path: Path) -> None:
+    given = [*rows(2), {"id": "x", "response": "y", "image": "nowhere.png"}, {"id": "y", "instruction": "q"}]
+    bad, good = write_jsonl(tmp_path / "bad.jsonl", given), write_jsonl(tmp_path / "good.jsonl", rows(3))
+    wrong = (f"{bad}:3: image {tmp_path}/nowhere.png does not exist", f"{bad}:4: field 'response': item '")
+    for files in ((bad,), (good, bad)):
+        told = dikast("grade", *files, *GRADE, "--dry-run").stdout
+        assert "2 of them cannot be asked and would get the status bad_item:\n" in told
+        done = dikast("grade", *files, *GRADE, "--max-failures", "100%", "--out", tmp_path / f"run-{len(files)}")
+        assert done.returncode == 0, done.stderr
+        for each in wrong:
+            assert f"\n  {each}" in told
+            assert f"1 x bad_item: {each}" in done.stdout
+    many = write_jsonl(
+        tmp_path / "many.jsonl", [{"instruction": f"q{i}", "response": "a" * (i == 0)} for i in range(40)]
+    )
+    told = dikast("grade", many, *GRADE, "--dry-run").stdout
+    assert "39 of them cannot be asked and would get the status bad_item, the first:\n" in told
+    assert told.count(f"  {many}:") == 20
+    done = dikast("grade", many, *GRADE, "--max-failures", "100%", "--out", tmp_path / "many")
+    assert "39 x such as bad_item: " in done.stdout
 
 
 def test_a_budget_ends_the_asking_and_the_next_run_goes_on(items: Path, tmp_path: Path) -> None:
@@ -160,7 +180,10 @@ def test_many_mistakes_in_items_stop_at_twenty(tmp_path: Path) -> None:
     done = dikast("grade", bad, *GRADE, "--out", tmp_path / "run")
     assert done.returncode == 2
     assert "20+ records cannot be used" in done.stderr
-    assert len(done.stderr.splitlines()) == 21
+    told = done.stderr.splitlines()
+    assert len(told) == 2
+    assert told[1].startswith(f"  {bad}:1: ")
+    assert told[1].endswith(f"(also on lines {', '.join(map(str, range(2, 21)))})")
 
 
 def test_all_mistakes_in_flags_at_once(items: Path, tmp_path: Path) -> None:

@@ -183,6 +183,25 @@ def test_frames_and_lists_are_read_by_the_same_table(caplog: pytest.LogCaptureFi
         package.grade(listed, "mock:constant", "helpfulness", max_token=3)
     with pytest.raises(UserError, match="'output' and 'completion' could both be the response"):
         package.grade([{"question": "q", "output": "a", "completion": "b"}], "mock:constant", "helpfulness")
+    good = {"question": "q", "answer": "a"}
+    for given, told in (
+        (
+            [{"question": "q", "answr": "a"}],
+            r"did you mean 'answer' by 'answr'\? Then rename it, or name it with --map",
+        ),
+        ([good, {"question": "r", "answr": "b"}], r"rows:1: .* unknown key 'answr': did you mean 'answer', as in"),
+        ([{"question": "r", "answr": "b"}, good], r"rows:1: .* 'answer' is called 'answr' in the first record"),
+        ([good, {"qestion": "r", "answer": "b"}], r"rows:1: .* unknown key 'qestion': did you mean 'question'"),
+        (
+            [good | {"human_score": 3}, good | {"human_scroe": 3}],
+            r"rows:1: .*'human_scroe': did you mean 'human_score'",
+        ),
+    ):
+        with pytest.raises(UserError, match=told):
+            package.grade(given, "mock:constant", "helpfulness")
+    lacks = package.grade([good, {"question": "r", "image_2": "b"}], "mock:constant", "helpfulness")
+    assert [verdict.status.value for verdict in lacks] == ["ok", "bad_item"]
+    assert [verdict.reason[:25] for verdict in lacks] == ["", "rows:1: field 'response':"]
     judge = package.Judge("mock:constant", "helpfulness")
     assert judge.grade({"question": "q", "answer": "a"}).label == "3"
     with pytest.raises(

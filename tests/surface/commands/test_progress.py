@@ -18,7 +18,7 @@ from dikast.engines.mock import Constant
 from dikast.judging.watching import Progress, Pulse
 from dikast.surface.functions import grade as grade_rows
 from dikast.surface.progress import ProgressLine, line_of
-from dikast.testing.faults import FaultServer
+from dikast.testing.faults import FaultServer, Spoilt
 from engines.http_servers import write_items
 
 
@@ -47,11 +47,11 @@ def on_a_terminal(*arguments: object, **environment: str) -> tuple[int, str]:
 
 def test_the_line_by_hand() -> None:
     # 30 answered of 100, 10 of them before this call: 20 in 5 s are 4/s, 70 are left and take 17.5 s; 20 cost .2, and
-    # all 90 of this call will cost .9.
+    # all 90 of this call will cost .9. 36 were sent in this call, 46 with the 10 before it.
     pulse = Pulse(36, "answers 429; try 2 of 31", "70 calls left")
     told = Progress(30, 100, 2, 5.0, 10, 1234, 0.2, False, lambda: pulse)
     assert line_of(told, 5.0) == (
-        "30 of 100 verdicts, 16 asked, 2 failed, answers 429; try 2 of 31, 70 calls left, cost 0.2 of about 0.9, "
+        "30 of 100 verdicts, 46 asked, 2 failed, answers 429; try 2 of 31, 70 calls left, cost 0.2 of about 0.9, "
         "0:18 left, 4/s, 1,234 tokens"
     )
     # what matters least goes first: tokens, rate, questions asked, time left, cost, failures
@@ -74,7 +74,7 @@ def test_what_matters_fits_a_narrow_terminal(wide: int) -> None:
     calm = line_of(
         Progress(1_030, 10_000, 12, 5.0, 10, 1_234_567, 0.2, False, lambda: Pulse(1030, "", "9 left")), 5.0, 79
     )
-    assert calm == "1,030 of 10,000, 10 asked, 12 failed, 9 left, cost 0.2 of ~1.96, 0:44 left"
+    assert calm == "1,030 of 10,000, 1,040 asked, 12 failed, 9 left, cost 0.2 of ~1.96, 0:44 left"
 
 
 def test_what_is_left_of_a_budget() -> None:
@@ -132,7 +132,7 @@ def refused_port() -> int:
 @pytest.mark.parametrize(
     ("spec", "told"),
     [
-        ("http://127.0.0.1:{dead}/v1#judge", "Connection refused; start the server, or correct its address"),
+        ("http://127.0.0.1:{dead}/v1#judge", "tries); start the server, or correct its address"),
         ("vllm-server:judge,url=http://127.0.0.1:{dead}/v1", "start the server (vllm serve MODEL)"),
         ("http://127.0.0.1:{alive}/v1#jugde,key_env=RIGHT", "'jugde' does not exist model_not_found"),
         ("http://127.0.0.1:{alive}/v1#judge,key_env=WRONG", "the key in WRONG is not accepted here"),
@@ -157,11 +157,40 @@ def test_what_every_request_would_meet_ends_a_run_within_ten_seconds(spec: str, 
     assert "sk-" not in done.stdout + done.stderr
 
 
+@pytest.mark.parametrize(
+    ("status", "told", "tries", "cure"),
+    [
+        (500, "answers 500: out of memory", 2, "the server is there and fails: read the server's log, and try one"),
+        (502, "answers 502: out of memory", 2, "the server is there and fails: read the server's log, and try one"),
+        (503, "answers 503: out of memory", 6, "the server is there and fails: read the server's log, and try one"),
+        (429, "answers 429: out of memory", 6, "the server takes no request now: see the limits of your account"),
+        (200, 'answers 200 with an error: {"message":"out of memory"}', 2, "read the server's log, and check that the"),
+    ],
+)
+@pytest.mark.parametrize("n", [3, 20])
+def test_a_server_that_fails_every_time_says_what_was_tried_and_what_to_do(
+    status: int, told: str, tries: int, cure: str, n: int, tmp_path: Path
+) -> None:
+    rows = [{"id": str(i), "instruction": "Q?", "response": "A."} for i in range(n)]
+    spoilt = Spoilt({"error": {"message": "out of memory"}}, status)
+    with FaultServer(spoil=lambda value, key: spoilt) as server:
+        spec = f"{server.spec},retries=1,backoff=0.001"
+        if n < 8:  # too few to give the server up: each verdict says why there is none
+            run = grade_rows(rows, spec, "helpfulness", out=tmp_path / "out")
+            (said,) = {verdict.reason for verdict in run}
+        else:
+            with pytest.raises(RunError, match="8 requests in a row failed, the last: ") as raised:
+                grade_rows(rows, spec, "helpfulness", out=tmp_path / "out")
+            said = str(raised.value)
+            assert "then run the same command again" in said
+    assert f"{told} (after {tries} tries); {cure}" in said
+
+
 def test_a_server_that_comes_back_is_asked_for_the_rest(tmp_path: Path) -> None:
     rows = [{"id": str(i), "instruction": "Q?", "response": "A."} for i in range(80)]
     port = refused_port()
     spec = f"http://127.0.0.1:{port}/v1#judge,backoff=0.01,retries=1"
-    with pytest.raises(RunError, match=r"Connection refused; start the server"):
+    with pytest.raises(RunError, match=r"Connection refused \(after 2 tries\); start the server"):
         grade_rows(rows, spec, "helpfulness", out=tmp_path / "out")
     with FaultServer(port=port):
         run = grade_rows(rows, spec, "helpfulness", out=tmp_path / "out")

@@ -97,6 +97,7 @@ class Arranger:
         self._columns, self._cells, self.reading = columns, cells, reading
         self._path = ""  # of the current record
         self._shapes: dict[tuple[str, ...], tuple[Recognised, tuple[str, ...], dict[str, str]]] = {}
+        self._first: tuple[tuple[str, ...], set[str]] | None = None  # the keys of the first record, and those used
         self._measured = 0
 
     def item(self, record: Record, *, path: str = "", root: str = "") -> Item:
@@ -126,6 +127,9 @@ class Arranger:
     def __call__(self, record: Record) -> dict[str, Any]:
         """The record with the names of an item's fields."""
         value, keys = record.value, tuple(record.value)
+        if isinstance(value.get("fields"), dict) and isinstance(value.get("responses"), dict):
+            told = "an Argilla record: make its fields columns (jq -c '{id} + .fields' FILE > OTHER.jsonl)"
+            raise ShapeError(told, path=self._path, line=record.line)
         if keys not in self._shapes:
             if len(self._shapes) >= _SHAPES:
                 self._shapes.clear()
@@ -238,6 +242,7 @@ class Arranger:
         try:
             found = recognise(keys, settled)
             self._note(found)
+            self._check_slips(keys, {*found.guessed(), *numbered.values(), *self._columns.values()}, record.line)
         except DataError as error:
             told = str(error).removeprefix(f"field {error.field!r}: ")
             raise _of_all(DataError(told, path=path, line=record.line, field=error.field), first) from None
@@ -253,6 +258,36 @@ class Arranger:
                     f"have other columns: say what it is with --map",
                     field=column,
                 )
+
+    def _check_slips(self, keys: tuple[str, ...], used: set[str], line: int) -> None:
+        """DataError where a key that is not used is nearly one that only the first record has, or the reverse; slips of
+        a field's own name are `item_from`'s.
+        """
+        used |= {key for key in keys if key in ITEM_KEYS}
+        if self._first is None:
+            self._first = keys, used, line
+            return
+        others, used_there, at = self._first
+        for key in keys:
+            if (
+                key not in used
+                and key not in others
+                and (near := near_miss(key, used_there.difference(keys, ITEM_KEYS)))
+            ):
+                told = (
+                    f"unknown key {key!r}: did you mean {near!r}, as in the first record? Otherwise put it under 'meta'"
+                )
+                raise DataError(told, field=key)
+        for key in others:
+            if (
+                key not in used_there
+                and key not in keys
+                and (near := near_miss(key, used.difference(others, ITEM_KEYS)))
+            ):
+                told = (
+                    f"{near!r} is called {key!r} in the first record ({at}): give it one name, or put one under 'meta'"
+                )
+                raise DataError(told, field=near)
 
 
 class ShapeError(DataError):

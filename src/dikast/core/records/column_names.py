@@ -7,10 +7,17 @@ from typing import Any, NamedTuple
 
 from dikast.core.errors import DataError
 from dikast.core.item import GOLD_LIKE, ITEM_KEYS, NAMES, Item, plain_name
+from dikast.core.text import near_miss
 
 PAIRS = ("answer", "response", "output", "completion", "prediction", "assistant", "conversation")  # before _a, _b, _1
-SYSTEMS = (("model_a", "model_b"), ("system_a", "system_b"), ("model_1", "model_2"), ("chosen_model", "rejected_model"))
-SYSTEM = ("system", "model")
+SYSTEMS = (
+    ("model_a", "model_b"),
+    ("system_a", "system_b"),
+    ("model_1", "model_2"),
+    ("generator_1", "generator_2"),
+    ("chosen_model", "rejected_model"),
+)
+SYSTEM = ("system", "model", "model_id", "model_name", "generator")
 _FIRST = {"instruction": 4, "response": 6}  # number of clear names; the last means the field only if no other does
 _PART = re.compile(rf"({'|'.join(PAIRS)})_([ab]|\d{{1,3}})")
 _SAID = re.compile(
@@ -189,9 +196,16 @@ def lacking(
     if needed == 2 and several:
         return f"no item has two responses in {several!r}: `dikast grade` scores single ones; to compare, give each two"
     used = {column for column, field in mapped.items() if field != "gold (guessed)"}
-    left = [
-        each for each in columns if each not in used and each not in ITEM_KEYS and plain_name(each) not in GOLD_LIKE
-    ]
+    others = {*GOLD_LIKE, *(SYSTEM if needed == 1 else ())}
+    left = [each for each in columns if each not in used and each not in ITEM_KEYS and plain_name(each) not in others]
+    for each in left if needed == 1 else ():
+        if lengths is not None and not lengths.get(each, 0):
+            continue
+        if not _speaks_of(each, _ASIDE) and (near := near_miss(plain_name(each), NAMES["response"])):
+            told = (
+                f"no column is recognised as the response; the columns are {', '.join(columns)}: did you mean {near!r} "
+            )
+            return f"{told}by {each!r}? Then rename it, or name it with {in_words([('response', each)])}"
     asked = "instruction" in columns or any(field.startswith("instruction") for field in mapped.values())
     likely = likely_responses(left, lengths or {}, needed, asked=asked) if left else []
     named = [*likely, *("COLUMN", "OTHER")[len(likely) :]][:needed]
@@ -254,6 +268,8 @@ def _speaks_of(column: str, words: re.Pattern[str]) -> bool:
 
 def winner(value: Any, systems: Sequence[str], numbered: int | None) -> Any:
     """Which response is better, as gold says it of pairs: "a", "b" or "tie"; other spellings stay as they are."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     said = plain_name(str(value))
     if str(value).strip().casefold() in _TIES or said in _TIES:
         return "tie"

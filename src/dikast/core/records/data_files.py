@@ -7,7 +7,9 @@ from dikast.core.errors import UserError
 DATA = (".parquet", ".jsonl", ".ndjson", ".csv", ".tsv", ".json")
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff")
 TABLES = tuple(
-    f"{stem}{end}" for stem in ("metadata", "captions") for end in (".jsonl", ".json", ".csv", ".tsv", ".parquet")
+    f"{stem}{end}"
+    for stem in ("metadata", "captions")
+    for end in (".jsonl", ".json", ".csv", ".tsv", ".parquet", ".txt")
 )
 _LISTED = 12  # names in a message
 

@@ -38,7 +38,8 @@ def kind_of(path: str) -> Kind:
     if suffix not in KINDS:
         known = ", ".join(each for each in KINDS if each)
         raise UserError(
-            f"{path}: the suffix {suffix!r} is not a known format: use one of {known} (all but Parquet also .gz)"
+            f"{path}: the suffix {suffix!r} is not a known format: use one of {known} (all but Parquet also .gz); "
+            "what Python reads as a data frame is given there: dikast.grade(frame, ...)"
         )
     if KINDS[suffix] == "parquet" and stem != path:
         raise UserError(f"{path}: Parquet is compressed already: unpack the file and drop '.gz'")

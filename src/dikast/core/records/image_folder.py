@@ -1,16 +1,17 @@
 """A folder of images with their captions, as records: each caption is a response about its image.
 
 Captions stand in a text file beside each image (`cat.png`, `cat.txt`), or in one table (`metadata.jsonl`,
-`metadata.csv`, `captions.csv`, ...) with a column that names the file.
+`metadata.csv`, `captions.txt`, ...) with a column that names the file.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from dikast.core.errors import DataError
+from dikast.core.errors import DataError, UserError
 from dikast.core.item import NAMES, plain_name
 from dikast.core.media import confine
-from dikast.core.records.data_files import TABLES, pictures_of
+from dikast.core.records.data_files import SUFFIXES, TABLES, pictures_of
 from dikast.core.records.reading import Record, read_records
 from dikast.core.text import one_line
 
@@ -23,6 +24,8 @@ def pictures_in(path: str) -> Iterator[Record]:
     """One record for each image, named by its file; DataError for images without captions, or captions without one."""
     folder = Path(path)
     table = next((folder / name for name in TABLES if (folder / name).is_file()), None)
+    if table is not None and table.suffix == ".txt" and any(table.with_suffix(end).is_file() for end in SUFFIXES):
+        table = None  # the caption of a picture of that name
     if table is not None:
         confine(table)
         yield from _listed(folder, table)
@@ -50,7 +53,8 @@ def _caption(path: Path) -> str:
 
 
 def _listed(folder: Path, table: Path) -> Iterator[Record]:
-    for row, line in read_records(table):
+    seen = Counter[str]()
+    for row, line in _rows_of(table):
         names = {plain_name(key): key for key in reversed(row)}
         key = next((names[name] for name in _FILE if name in names), None)
         if key is None:
@@ -62,9 +66,21 @@ def _listed(folder: Path, table: Path) -> Iterator[Record]:
             raise DataError(f"there is no image {shown!r} in the folder", path=str(table), line=line, field=key)
         text = next((names[name] for name in _TEXT if name in names), None)
         said = any(name in names for name in NAMES["response"])
+        seen[file] += 1  # some have several captions
+        name = file if seen[file] == 1 else f"{file}#{seen[file]}"
         renamed = {key: "image", **({text: "response"} if text and not said else {})}
         record = {renamed.get(each, each): value for each, value in row.items()}
-        yield Record({**({} if "id" in names else {"id": file}), **record}, line)
+        yield Record({**({} if "id" in names else {"id": name}), **record}, line)
+
+
+def _rows_of(table: Path) -> Iterator[Record]:
+    try:
+        yield from read_records(table)
+    except DataError:
+        raise
+    except UserError as error:
+        told = "the first line has to name the columns, such as image,caption"
+        raise DataError(told, path=str(table), line=1) from error
 
 
 def _is_file(path: Path) -> bool:

@@ -26,8 +26,10 @@ from dikast.core.records.sources import files_of
 from dikast.core.runs.run_files import check_made
 
 _CHUNK = 2**20
+_BY_COLUMNS = "a table by its columns or its index: write a list of records (in pandas to_json(orient='records'))"
 _WRAPPERS = ("data", "rows", "records", "items", "examples", "instances", "samples", "results")  # around a table
 _SPAN = json.JSONDecoder(parse_int=len, parse_float=len, parse_constant=len)  # where a value ends, numbers unread
+_LISTS = ("responses", "images", "image_paths")  # columns whose cells may be lists of text
 _NOT_A_NUMBER = re.compile(r"-?\+?(NaN|Infinity|inf)\b", re.IGNORECASE)
 
 
@@ -130,7 +132,10 @@ def _json(path: str) -> Iterator[Record]:
             record = values.take()
             if not array and (told := _no_record(record.value)):
                 raise DataError(told, path=path, line=record.line)
-            yield record
+            if not array and (rows := rows_by_columns(record.value, path)) is not None:
+                yield from (Record(row, number) for number, row in enumerate(rows, 1))
+            else:
+                yield record
             if array:
                 following = values.next_character()
                 if following == ",":
@@ -150,13 +155,31 @@ def _json(path: str) -> Iterator[Record]:
 def _no_record(value: Mapping[str, Any]) -> str:
     """What is wrong with an object that is a whole table and not one record; "" for a record."""
     for key in _WRAPPERS:
-        if isinstance(rows := value.get(key), list) and rows and all(isinstance(row, dict) for row in rows):
-            return f"one object, whose {key!r} holds the records: write that array alone (jq .{key} FILE > OTHER.json)"
+        rows, inside = value.get(key), key
+        while isinstance(rows, dict) and (within := next((name for name in _WRAPPERS if name in rows), "")):
+            rows, inside = rows[within], f"{inside}.{within}"
+        if isinstance(rows, list) and rows and all(isinstance(row, dict) for row in rows):
+            cure = f"write that array alone (jq .{inside} FILE > OTHER.json)"
+            return f"one object, whose {inside!r} holds the records: {cure}"
+    if {"columns", "data"} <= value.keys() and all(isinstance(value[name], list) for name in ("columns", "data")):
+        return _BY_COLUMNS
     if value and all(isinstance(each, dict) for each in value.values()):
         names = [*value, *next(iter(value.values()))]
         if any(name.isdigit() for name in names):
-            return "a table by its columns or its index: write a list of records (in pandas to_json(orient='records'))"
+            return _BY_COLUMNS
     return ""
+
+
+def rows_by_columns(value: Mapping[Any, Any], path: str = "") -> list[dict[Any, Any]] | None:
+    """The rows of a table that is given by its columns, a list each; None for what is one record."""
+    columns = [list(each) for each in value.values() if isinstance(each, list | tuple)]
+    plain = all(each is None or isinstance(each, str | int | float) for column in columns for each in column)
+    if not plain or len(columns) < max(2, len(value)) or any(name in _LISTS for name in value):
+        return None
+    if len({*map(len, columns)}) > 1:
+        lengths = ", ".join(f"{name} {len(column)}" for name, column in zip(value, columns, strict=True))
+        raise DataError(f"the columns of a table have different lengths: {lengths}", path=path)
+    return [dict(zip(value, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 class _JsonValues:
@@ -275,7 +298,9 @@ def _table(path: str, form: Form) -> Iterator[Record | DataError]:
         try:
             row = next(rows, None)
         except csv.Error as error:
-            cure = 'put cells with commas, quotes or line breaks in "..." and write " inside them as ""'
+            mark = form.quote or '"'
+            cure = f"put cells with commas, quotes or line breaks in {mark}...{mark}"
+            cure += f" and write {mark} inside them as {mark * 2}"
             if "new-line character" in str(error):
                 cure = "lines end in a carriage return alone: save the file with line ends as of Unix or Windows"
             raise DataError(
@@ -290,7 +315,7 @@ def _table(path: str, form: Form) -> Iterator[Record | DataError]:
         elif len(row) != len(header):
             message = (
                 f"the row has {len(row)} cells where the header has {len(header)}: quote cells that hold a delimiter "
-                'with double quotes (")'
+                f"with {'single' if form.quote == chr(39) else 'double'} quotes ({form.quote or chr(34)})"
             )
             yield DataError(message, path=path, line=feed.row)
         else:

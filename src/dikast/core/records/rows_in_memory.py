@@ -8,9 +8,8 @@ from typing import Any
 
 from dikast.core.errors import UserError
 from dikast.core.item import Item
+from dikast.core.records.reading import rows_by_columns
 from dikast.core.text import hint
-
-_LISTS = ("responses", "images", "image_paths")  # columns whose cells may be lists of text
 
 
 def rows_in(data: Any, split: str | None = None) -> Iterator[Item | dict[str, Any]]:
@@ -26,7 +25,8 @@ def rows_in(data: Any, split: str | None = None) -> Iterator[Item | dict[str, An
     if type(data).__name__ == "Series" and hasattr(data, "to_dict") and not _are_rows(data):
         data = data.to_dict()
     if isinstance(data, Item | Mapping):
-        data = _from_columns(data) if isinstance(data, Mapping) else [data]
+        rows = rows_by_columns(data) if isinstance(data, Mapping) else None
+        data = [data] if rows is None else rows
     for number, row in enumerate(_rows(data)):
         if isinstance(row, Item):
             yield row
@@ -53,18 +53,6 @@ def _of_split(data: Any, split: str | None) -> Any:
 def _are_rows(series: Iterable[Any]) -> bool:
     """Whether a Series of pandas is a column of rows, not one row of a frame."""
     return isinstance(next(iter(series), None), Item | Mapping)
-
-
-def _from_columns(data: Mapping[Any, Any]) -> Iterable[Mapping[Any, Any]]:
-    """The rows of a table that is given by its columns; any other mapping is one row."""
-    columns = [list(value) for value in data.values() if isinstance(value, list | tuple)]
-    plain = all(each is None or isinstance(each, str | int | float) for column in columns for each in column)
-    if not plain or len(columns) < max(2, len(data)) or any(name in _LISTS for name in data):
-        return [data]
-    if len({*map(len, columns)}) > 1:
-        lengths = ", ".join(f"{name} {len(column)}" for name, column in zip(data, columns, strict=True))
-        raise UserError(f"the columns of a table have different lengths: {lengths}")
-    return [dict(zip(data, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def _rows(data: Any) -> Iterable[Any]:

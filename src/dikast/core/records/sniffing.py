@@ -2,6 +2,7 @@
 
 import csv
 import io
+import itertools
 import os
 import re
 import stat
@@ -23,18 +24,27 @@ _HEAD = 2**16
 _ROWS = 50  # of a table, to tell its delimiter by
 _DELIMITERS = ",;\t|"
 _SEP = re.compile(r'"?sep=(.)"?\r?\n', re.IGNORECASE)  # a first line that tells spreadsheets the delimiter
+_HEADER_IN_APOSTROPHES = re.compile(r"'[^'\n]+'([,;\t|])\s*'[^'\n]+'(?:\1\s*'[^'\n]+')*\s*\n")
+_BARE = re.compile(
+    r"[-+.,%\deE]*|null|nil|none|n/?a|nan|true|false", re.IGNORECASE
+)  # cells that are not quoted as texts
 _JSON = re.compile(rb'(\[\s*)?\{\s*"[^"]*"\s*:|\[\s*\{\s*\}')  # how a table of JSON begins, and no header of a CSV
 _KNOWN = {name for names in NAMES.values() for name in names} | {f"{stem}_{end}" for stem in PAIRS for end in "ab012"}
+_KNOWN |= {"file_name", "caption"}  # of the tables of image folders
+
+
+_Way = tuple[str, str | None, bool]  # the quote, escape and spaced of a Form
+_UNQUOTED: _Way = ("", None, False)
 
 
 class Form(NamedTuple):
-    """The format of a file, and how a table is written: its delimiter, how quotation marks are meant, and whether
-    blanks stand between a delimiter and a quoted cell.
+    """The format of a file, and how a table is written: its delimiter, the mark that cells are quoted with ("" for
+    none), how that mark is written inside, and whether blanks stand between a delimiter and a quoted cell.
     """
 
     kind: Kind
     delimiter: str = ","
-    quoted: bool = True
+    quote: str = '"'
     escape: str | None = None
     spaced: bool = False
 
@@ -153,7 +163,8 @@ def cells_of(lines: Iterable[str], form: Form) -> Iterator[list[str]]:
     return csv.reader(
         lines,
         delimiter=form.delimiter,
-        quoting=csv.QUOTE_MINIMAL if form.quoted else csv.QUOTE_NONE,
+        quotechar=form.quote or '"',
+        quoting=csv.QUOTE_MINIMAL if form.quote else csv.QUOTE_NONE,
         escapechar=form.escape,
         doublequote=not form.escape,
         skipinitialspace=form.spaced,
@@ -163,48 +174,78 @@ def cells_of(lines: Iterable[str], form: Form) -> Iterator[list[str]]:
 
 def _table(head: bytes, whole: bool, suffix: str) -> Form:
     """The delimiter that gives all first rows the most cells, or that a first line `sep=;` states, with quotation marks
-    doubled, escaped or plain.
+    doubled, escaped or plain; apostrophes are the marks of a table whose texts all stand in them, or that can be read
+    in no other way.
     """
     usual = "\t" if suffix == ".tsv" else ","
     text = head.decode("utf-8", errors="replace").removeprefix("\ufeff")
     stated = ""
     if match := _SEP.match(text):
         stated, text = match[1], text[match.end() :]
-    ways: list[tuple[bool, str | None, bool]] = [(True, None, False)]
-    if ' "' in text:
-        ways.append((True, None, True))
-    if '\\"' in text:
-        ways.append((True, "\\", False))
-    if '"' in text:
-        ways.append((False, None, False))
-    for quoted, escape, spaced in ways:
-        delimiters = (usual, *_DELIMITERS) if quoted else ("\t",)  # commas stand in any text: there quotes must hold
-        delimiters = (stated,) if stated else delimiters
-        widths = {each: _width(text, whole, Form("csv", each, quoted, escape, spaced)) for each in delimiters}
-        best = max(widths, key=lambda each: widths[each])
-        if widths[best] > 1:
-            return Form("tsv" if best == "\t" else "csv", best, quoted, escape, spaced)
-    header = text.partition("\n")[0]
-    best = usual if usual in header else max(_DELIMITERS, key=header.count)
-    best = stated or (best if best in header else usual)
+    delimiters = (stated,) if stated else (usual, *_DELIMITERS)
+    in_apostrophes = _widest(text, whole, delimiters, _ways_to_quote("'", text))
+    header = _HEADER_IN_APOSTROPHES.match(text)
+    if in_apostrophes is not None and (header or _all_texts_quoted(text, whole, in_apostrophes)):
+        return in_apostrophes
+    if header:  # reading tells which row is broken
+        return Form("tsv" if header[1] == "\t" else "csv", header[1], "'")
+    found = _widest(text, whole, delimiters, _ways_to_quote('"', text))
+    if found is None and '"' in text:  # commas stand in any text: there quotes must hold
+        found = _widest(text, whole, (stated or "\t",), (_UNQUOTED,))
+    if found is None and in_apostrophes is not None and _widest(text, whole, delimiters, (_UNQUOTED,)) is None:
+        found = in_apostrophes
+    if found is not None:
+        return found
+    first = text.partition("\n")[0]
+    best = usual if usual in first else max(_DELIMITERS, key=first.count)
+    best = stated or (best if best in first else usual)
     return Form("tsv" if best == "\t" else "csv", best)
+
+
+def _ways_to_quote(mark: str, text: str) -> Iterator[_Way]:
+    """How cells may be quoted with a mark, the most usual way first; apostrophes only where there are any."""
+    if mark == '"' or mark in text:
+        yield mark, None, False
+    if f" {mark}" in text:
+        yield mark, None, True
+    if f"\\{mark}" in text:
+        yield mark, "\\", False
+
+
+def _widest(text: str, whole: bool, delimiters: Iterable[str], ways: Iterable[_Way]) -> Form | None:
+    """The form of the first way by which the first rows have equally many cells, and more than one."""
+    for quote, escape, spaced in ways:
+        forms = [Form("tsv" if each == "\t" else "csv", each, quote, escape, spaced) for each in delimiters]
+        widths = {form: _width(text, whole, form) for form in forms}
+        best = max(widths, key=lambda form: widths[form])
+        if widths[best] > 1:
+            return best
+    return None
+
+
+def _all_texts_quoted(text: str, whole: bool, form: Form) -> bool:
+    """Whether all texts in the first rows below the header stand in quotes."""
+    inside = form.escape or form.quote  # what stands before a quotation mark in a cell
+    cells = itertools.chain.from_iterable(_first_rows(text, whole, form)[1:])
+    texts = [each.replace(form.quote, inside + form.quote) for each in cells if not _BARE.fullmatch(each.strip())]
+    return bool(texts) and all(f"{form.quote}{each}{form.quote}" in text for each in texts)
 
 
 def _width(text: str, whole: bool, form: Form) -> int:
     """How many cells each of the first rows has; 0 where they differ or cannot be read."""
-    rows = cells_of(io.StringIO(text, newline=""), form)
-    widths: list[int] = []
+    widths = {len(row) for row in _first_rows(text, whole, form)}
+    return widths.pop() if len(widths) == 1 else 0
+
+
+def _first_rows(text: str, whole: bool, form: Form) -> list[list[str]]:
+    """The first rows that are not empty, without one that was cut; none where they cannot be read."""
+    found: list[list[str]] = []
     try:
-        for row in rows:
+        for row in cells_of(io.StringIO(text, newline=""), form):
             if row:
-                widths.append(len(row))
-            if len(widths) > _ROWS:
-                whole = True
-                break
+                found.append(row)
+            if len(found) > _ROWS:
+                return found
     except csv.Error as error:
-        if whole or "end of data" not in str(error):
-            return 0
-        whole = True  # the row that was cut is not among them
-    if not whole and len(widths) > 1:
-        widths.pop()
-    return widths[0] if widths and len(set(widths)) == 1 else 0
+        return [] if whole or "end of data" not in str(error) else found  # the row that was cut is not among them
+    return found if whole or len(found) < 2 else found[:-1]

@@ -151,6 +151,11 @@ class HttpEngine(Closing):
         return self._desk.status
 
     @property
+    def queued(self) -> int:
+        """How many requests were pulled and wait until there is room to send them."""
+        return self._loop_thread.queued
+
+    @property
     def in_flight(self) -> int:
         """The current maximum of requests in flight."""
         return self._loop_thread.limit

@@ -162,6 +162,11 @@ class EventLoopThread:
         return sum(lane.idle for lane in self.routes.lanes)
 
     @property
+    def queued(self) -> int:
+        """Jobs that wait for room."""
+        return sum(len(lane.queue) for lane in self.routes.lanes)
+
+    @property
     def limit(self) -> int:
         """The current maximum of requests in flight."""
         return sum(lane.limit.value for lane in self.routes.lanes)

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC
 
-from dikast.core.errors import EngineError
 from dikast.core.secrets import Scrubber, without_secrets
 from dikast.core.verdict import Usage
 from dikast.engines.http.decode import decoded, said
@@ -51,10 +50,10 @@ class Failure(Exception):
     text: str = ""
     usage: Usage | None = None
 
-    def error(self, tries: int) -> EngineError:
-        """As the completion's error."""
+    def told(self, tries: int, cure: str = "") -> str:
+        """What happened, after how many tries, and what to do about it."""
         after = f" (after {tries} tries)" if tries > 1 else ""
-        return EngineError(self.message + after, kind=self.kind, retryable=self.retryable)
+        return f"{self.message}{after}{'; ' * bool(cure)}{cure}"
 
 
 def failure_of(status: int, headers: Mapping[str, str], raw: bytes, where: str, scrub: Scrubber) -> Failure:

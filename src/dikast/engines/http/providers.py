@@ -73,10 +73,20 @@ class Provider:
         return found if found.endswith(self.path) else found + self.path
 
 
-def cure(kind: str, provider: Provider, *, key_env: str, model: str) -> str:
-    """The cure for a failure that would affect every request; "" if none is known."""
-    if kind in ("connection", "timeout", "unreachable"):
+def cure(kind: str, provider: Provider, *, key_env: str = "", model: str = "") -> str:
+    """The cure for a failure that would affect every request, or has affected all so far; "" if none is known."""
+    if kind in ("connection", "unreachable"):
         return f"start the server ({provider.start}), or correct its address" if provider.start else _ADDRESS
+    if kind in ("server_error", "overloaded"):
+        where = "see the provider's status page" if provider.url.startswith("https:") else "read the server's log"
+        return f"the server is there and fails: {where}, and try one request by hand"
+    if kind == "rate_limited":
+        return "the server takes no request now: see the limits of your account, or wait"
+    if kind == "timeout":
+        return "allow longer answers (,timeout=SECONDS behind the judge) or fewer at once (,concurrency=N)"
+    if kind == "bad_response":
+        where = " (it usually ends in /v1)" if provider is PLAIN else ""
+        return f"read the server's log, and check that the address{where} is that of a chat API"
     if kind == "auth" and key_env:
         return f"the key in {key_env} is not accepted here: export {key_env}=... with one that is"
     if kind == "auth":

@@ -222,15 +222,22 @@ class Desk:
         flow.consecutive = flow.consecutive + 1 if failure.hopeless or failure.kind in _BROAD else 0
         never = not self.answered and (failure.hopeless or failure.unreached)
         most = 1 if never else _ROW if self.answered and not failure.hopeless else 8
-        if failure.unreached and never:
-            told = cure("connection", self.about.provider, key_env="", model="")
-            failure = replace(failure, message=f"{failure.message}; {told}")
+        told = failure.told(job.tries, self._cure_so_far(failure))
         if flow.consecutive >= most and flow.verdict_on_all is None:
             kind = failure.kind if failure.hopeless else "unreachable"
             reached = not (never and failure.unreached)  # otherwise no request has reached the server
-            self.gave_up = flow.verdict_on_all = EngineError(failure.message, kind=kind, sent=reached)
-        usage = failure.usage or Usage()
-        return Completion(job.request.key, failure.text, finish="error", usage=usage, error=failure.error(job.tries))
+            row = f"{flow.consecutive} requests in a row failed, the last: " if flow.consecutive > 1 else ""
+            self.gave_up = flow.verdict_on_all = EngineError(f"{row}{told}", kind=kind, sent=reached)
+        error = EngineError(told, kind=failure.kind, retryable=failure.retryable)
+        return Completion(job.request.key, failure.text, finish="error", usage=failure.usage or Usage(), error=error)
+
+    def _cure_so_far(self, failure: Failure) -> str:
+        """The cure for a failure that may be that of every request, since none was answered yet; "" otherwise."""
+        if self.answered or failure.hopeless or failure.kind not in _BROAD:
+            return ""
+        if failure.unreached:
+            return cure("connection", self.about.provider)
+        return cure("server_error" if failure.kind == "connection" else failure.kind, self.about.provider)
 
     def _form(self, request: Request) -> Form:
         asks = bool(request.prefill) or (request.readout is not None and not request.readout.generate)
