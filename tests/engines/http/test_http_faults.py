@@ -137,7 +137,7 @@ def test_a_server_that_is_not_there_ends_the_run_soon(tmp_path: Path) -> None:
         write_items(tmp_path / "items.jsonl", 500), f"{spec},backoff=0.01,retries=2,concurrency=16", tmp_path / "run"
     )
     assert (code, summary["status"].keys()) == (1, {"engine_error"})
-    assert "Connection refused; start the server, or correct its address" in summary["gave_up"]
+    assert "Connection refused (after 3 tries); start the server, or correct its address" in summary["gave_up"]
     kept = verdicts(tmp_path / "run")
     assert all(each["reason"].startswith(("connection:", "unreachable:")) for each in kept)
     assert all(each["attempts"] for each in kept)
