@@ -242,7 +242,7 @@ class Arranger:
         try:
             found = recognise(keys, settled)
             self._note(found)
-            self._check_slips(keys, {*found.guessed(), *numbered.values(), *self._columns.values()}, record.line)
+            self._check_slips(keys, {*found.guessed(), *numbered.values(), *self._columns.values()})
         except DataError as error:
             told = str(error).removeprefix(f"field {error.field!r}: ")
             raise _of_all(DataError(told, path=path, line=record.line, field=error.field), first) from None
@@ -259,15 +259,15 @@ class Arranger:
                     field=column,
                 )
 
-    def _check_slips(self, keys: tuple[str, ...], used: set[str], line: int) -> None:
+    def _check_slips(self, keys: tuple[str, ...], used: set[str]) -> None:
         """DataError where a key that is not used is nearly one that only the first record has, or the reverse; slips of
         a field's own name are `item_from`'s.
         """
         used |= {key for key in keys if key in ITEM_KEYS}
         if self._first is None:
-            self._first = keys, used, line
+            self._first = keys, used
             return
-        others, used_there, at = self._first
+        others, used_there = self._first
         for key in keys:
             if (
                 key not in used
@@ -284,9 +284,7 @@ class Arranger:
                 and key not in keys
                 and (near := near_miss(key, used.difference(others, ITEM_KEYS)))
             ):
-                told = (
-                    f"{near!r} is called {key!r} in the first record ({at}): give it one name, or put one under 'meta'"
-                )
+                told = f"{near!r} is called {key!r} in the first record: give it one name, or put one under 'meta'"
                 raise DataError(told, field=near)
 
 
