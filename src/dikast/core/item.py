@@ -60,7 +60,10 @@ NAMES: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 _RANGE = re.compile(r"[(\[]\s*\d+\s*(?:-|–|to|\.\.)\s*\d+\s*[)\]]$")  # a scale behind a column's name: Rating (1-5)
 _KNOWN = frozenset(ITEM_KEYS)
-_WORDS = frozenset("content contents contest goal goals idx ids inspection preference preferences respondent".split())
+_WORDS = frozenset((
+    "content", "contents", "contest", "goal", "goals", "idx", "ids", "inspection", "preference", "preferences",
+    "respondent",
+))  # fmt: skip
 ROLES = ("system", "user", "assistant")
 
 
