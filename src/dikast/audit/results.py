@@ -235,12 +235,14 @@ class SystemScore:
     is half a win; None where no prompt is known to have been answered by another), and how many got no verdict.
 
     `rank`: its place by the mean, from the first to the last that the differences on the same prompts leave open.
+    `controlled`: the mean if the responses of all systems were equally long; None where lengths are not known.
     """
 
     mean: Estimate
     win_rate: Estimate | None
     failed: int
     rank: Estimate | None = None
+    controlled: Estimate | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -175,16 +175,16 @@ class Count:
 
 
 def metadata_of(item: Item) -> dict[str, Any]:
-    """The metadata that a run keeps of an item: plain values, the systems whose responses it holds, and of a single
-    response of one of them a fingerprint of its prompt, by which systems are compared, and of several their lengths.
+    """The metadata that a run keeps of an item: plain values, the systems whose responses it holds with the lengths of
+    these, and of a single response a fingerprint of its prompt, by which systems are compared.
     """
     if not item.meta:
         return {}
     meta = {key: each for key, each in item.meta.items() if isinstance(each, bool | int | float) or _short(each)}
     systems = systems_of(item)
     more: dict[str, Any] = {"prompt": prompt_id(item)} if len(systems) == 1 else {}
-    if len(systems) > 1:
-        more = {"lengths": [len(text_of(each)) for each in item.responses]}
+    if systems:
+        more |= {"lengths": [len(text_of(each)) for each in item.responses]}
     return ({"meta": meta} if meta else {}) | ({"systems": list(systems)} if systems else {}) | more
 
 

@@ -14,9 +14,10 @@ from dikast.audit.sections.head_to_head import MOST_SYSTEMS, scored_table
 from dikast.audit.sections.sheet_totals import sheet_totals
 from dikast.audit.statistics.agreement import range_of
 from dikast.audit.statistics.intervals import mean_estimate, share
+from dikast.audit.statistics.length_bias import length_controlled_means
 from dikast.audit.tables.columns import Words, group_codes
 from dikast.audit.tables.load import Data
-from dikast.audit.tables.refs import PLAYED
+from dikast.audit.tables.refs import PLAYED, PLAYED_LENGTH
 from dikast.audit.tables.scored import Scored
 
 Floats = NDArray[np.float64]
@@ -33,19 +34,29 @@ def leaderboard(data: Data, given: Scored) -> Iterator[Table]:
         return
     criteria = data.words.get("criterion", Words(np.zeros(len(data), np.int64), [""]))
     totals, level = sheet_totals(data, given), data.plan.level
+    length = data.numbers.get("length", data.numbers.get(PLAYED_LENGTH))
     if totals is None:
-        yield from leaderboard_tables(systems, prompts, criteria, given, level)
+        yield from leaderboard_tables(systems, prompts, criteria, given, level, length=length)
         return
     systems, prompts = (each and Words(each.codes[totals.rows], each.names) for each in (systems, prompts))
     assert systems is not None
     criteria = Words(np.zeros(len(totals.rows), np.int64), [""])
-    yield from leaderboard_tables(systems, prompts, criteria, totals.given, level, totals.weights)
+    length = None if length is None else length[totals.rows]
+    yield from leaderboard_tables(systems, prompts, criteria, totals.given, level, totals.weights, length=length)
 
 
 def leaderboard_tables(
-    systems: Words, prompts: Words | None, criteria: Words, given: Scored, level: float, weights: str = ""
+    systems: Words,
+    prompts: Words | None,
+    criteria: Words,
+    given: Scored,
+    level: float,
+    weights: str = "",
+    length: Floats | None = None,
 ) -> Iterator[Table]:
     """The leaderboard of the systems (n,) of the rows, and who beats whom on the same prompts.
+
+    `length` (n,) is that of the responses in characters, NaN where it is not known.
 
     A win rate compares a system with each other one that answered the same prompt, criterion by criterion: its mean
     score there is higher (1), equal (0.5) or lower (0). Intervals draw whole prompts.
@@ -68,6 +79,9 @@ def leaderboard_tables(
     if scores is not None and place is not None:
         ranks = _places(scores, place, np.array([better * found[name].mean.value for name in systems.names]), level)
         found = {name: replace(found[name], rank=rank) for name, rank in zip(systems.names, ranks, strict=True)}
+    if prompts is not None and compared and length is not None:
+        equal = _with_length_equal(systems, prompts, criteria, given.score, length, known, level)
+        found = {name: replace(found[name], controlled=each) for name, each in zip(systems.names, equal, strict=True)}
     order = sorted(found, key=lambda name: (math.isnan(found[name].mean.value), -better * found[name].mean.value, name))
     codes = [systems.names.index(name) for name in order[:2]]
     lead = None if scores is None or place is None else _lead(scores, place, codes, better, level, given.bounds)
@@ -89,21 +103,59 @@ def weighted_told(weights: str) -> str:
 def _systems_table(result: Leaderboard, order: list[str], unit: str) -> Table:
     rows: list[list[Cell]] = []
     ranked = any(each.rank is not None for each in result.systems.values())
+    equal = [each.controlled for each in result.systems.values() if each.controlled is not None]
+    controlled = any(not math.isnan(each.value) for each in equal)
     for name, each in result.systems.items():
-        rows.append([name, *([each.rank] if ranked else []), each.mean.n, each.mean, each.win_rate, each.failed])
+        row: list[Cell] = [name, *([each.rank] if ranked else []), each.mean.n, each.mean]
+        rows.append([*row, *([each.controlled] if controlled else []), each.win_rate, each.failed])
     note = ""
     if result.lead is not None and not math.isnan(result.lead.value):
         note = f"{order[0]} minus {order[1]}, on the {result.lead.n:,} prompts of both: {result.lead:+.3f}"
     return table(
         "leaderboard",
         f"{len(order)} systems by mean score{unit}" + (", criteria by weight" if result.weights else ""),
-        ("system", *(["rank"] if ranked else []), "n", "mean score", "win rate", "no verdict"),
+        (
+            "system",
+            *(["rank"] if ranked else []),
+            "n",
+            "mean score",
+            *(["length equal"] if controlled else []),
+            "win rate",
+            "no verdict",
+        ),
         rows,
         "win rate: against each other system on the same prompt, a tie is half a win; intervals resample prompts",
         weighted_told(result.weights),
         _RANKED if ranked else "",
+        _EQUAL if controlled else length_told(result),
         note,
         result=result,
+    )
+
+
+def length_told(found: Leaderboard) -> str:
+    """Why means with the length held equal are not given; "" where they are, or where lengths are not known."""
+    equal = [each.controlled for each in found.systems.values() if each.controlled is not None]
+    if not equal or any(not math.isnan(each.value) for each in equal):
+        return ""
+    return f"length is not held equal: {equal[0].note.removeprefix('undefined: ')}"
+
+
+def _with_length_equal(
+    systems: Words,
+    prompts: Words,
+    criteria: Words,
+    score: Floats,
+    length: Floats,
+    known: NDArray[np.bool_],
+    level: float,
+) -> list[Estimate]:
+    """The mean of each system with the length of responses held equal, from the rows whose length is known."""
+    questions, _ = group_codes([prompts, criteria])
+    at = np.flatnonzero(known & (questions >= 0) & ~np.isnan(length))
+    _, question = np.unique(questions[at], return_inverse=True)
+    return length_controlled_means(
+        score[at], systems.codes[at], len(systems.names), question, length[at], level, prompts.codes[at]
     )
 
 
@@ -139,6 +191,12 @@ def _win_rate(scores: Floats, place: Codes, code: int, level: float) -> Estimate
 _RANKED = (
     "rank: by the mean score, with every place that the differences on the same prompts leave open (of all pairs of "
     "systems together, Bonferroni)"
+)
+
+
+_EQUAL = (
+    "length equal: the mean if all responses were of the same length, by the slope of the score on log2(1 + characters)"
+    " among responses to the same prompt (analysis of covariance)"
 )
 
 

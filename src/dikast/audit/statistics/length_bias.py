@@ -1,4 +1,4 @@
-"""Length bias (verbosity bias): the error of scores against the length of the judged response."""
+"""Length bias (verbosity bias): scores against the length of the judged response, and means with it held equal."""
 
 import math
 
@@ -6,6 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dikast.audit.estimate import Estimate, undefined
+from dikast.audit.statistics.intervals import error_of, t_of
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+_FEWEST = 5  # clusters, as if equally telling, that the effect of length may be learnt from
+_OPEN = 1e-6  # share of the variance of lengths that systems and questions must leave open, beyond rounding
 
 
 def length_slope(
@@ -39,3 +45,72 @@ def length_slope(
 
     half = float(ndtri((1 + level) / 2)) * math.sqrt(groups / (groups - 1) * float(parts @ parts))
     return Estimate(slope, n, slope - half, slope + half, level, "least squares, robust variance")
+
+
+def length_controlled_means(
+    score: Floats, system: Codes, systems: int, question: Codes, length: Floats, level: float, cluster: Codes
+) -> list[Estimate]:
+    """The mean score of each system if the responses of all were equally long; a list with one of each system.
+
+    score, length: arrays (n,), lengths in characters from 0; system, question, cluster: codes (n,) from 0. These are
+    the adjusted means of an analysis of covariance (Milliken & Johnson, "Analysis of Messy Data", volume III): the
+    slope of the score on x = log2(1 + length) is fitted by least squares beside an effect of each question and of each
+    system, so it is learnt only from responses to the same question, as in length-controlled AlpacaEval (Dubois et al.
+    2024, who do so for win rates); then `mean - slope * (mean x of the system - mean x of all)`. The interval is
+    Student's, from the linearised estimate summed over clusters, with as many degrees of freedom as there are clusters
+    that the slope is learnt from, less one (Kish's effective number, by their share in its variance). Not cut to the
+    scale. Undefined where systems and questions leave no length to learn from, or fewer than 5 such clusters do.
+    """
+    x, n = np.log2(1 + length), len(score)
+    sizes = np.bincount(system, minlength=systems)
+
+    def told(note: str) -> list[Estimate]:
+        return [undefined(int(size), note, level=level) for size in sizes]
+
+    if n == 0 or np.ptp(x) == 0:
+        return told("all responses are equally long" if n else "no lengths")
+    own = _OfQuestions(question, system, systems)
+    rest, left = own.residual(x), own.residual(score)
+    spread = float(rest @ rest)
+    if spread <= _OPEN * float(np.square(x - x.mean()).sum()):
+        return told("the effect of length cannot be told from the systems")
+    weight = np.bincount(cluster, np.square(rest)) / spread  # the share of each cluster in what is learnt
+    telling = 1 / float(weight @ weight)
+    if round(telling, 6) < _FEWEST:
+        return told("too few prompts tell the effect of length")
+    slope = float(rest @ left) / spread
+    of_slope = rest * (left - slope * rest) / spread  # by how much each row moves the slope
+    found = []
+    for code, size in enumerate(sizes):
+        mine = system == code
+        if not size:
+            found.append(undefined(0, "no observations", level=level))
+            continue
+        mean, middle = float(score[mine].mean()), float(x[mine].mean())
+        apart = middle - float(x.mean())
+        parts = np.where(mine, score - mean - slope * (x - middle), 0) / size
+        parts += slope * (x - x.mean()) / n - apart * of_slope
+        free = min(telling, len(np.unique(cluster[mine]))) - 1
+        half = t_of(level, free) * error_of(parts, cluster).error if free else math.nan
+        value = mean - slope * apart
+        found.append(Estimate(value, int(size), value - half, value + half, level, "analysis of covariance"))
+    return found
+
+
+class _OfQuestions:
+    """Rows of systems that answered the same questions, for least squares with an effect of each of both."""
+
+    def __init__(self, question: Codes, system: Codes, systems: int) -> None:
+        self._question, self._system = question, system
+        self._count = np.bincount(question)
+        table = np.zeros((len(self._count), systems))
+        np.add.at(table, (question, system), 1)
+        self._shares = table / np.maximum(self._count, 1)[:, None]  # of the rows of a question, those of each system
+        self._inverse = np.linalg.pinv(np.diag(table.sum(0)) - table.T @ self._shares, hermitian=True)
+
+    def residual(self, values: Floats) -> Floats:
+        """What effects of questions and systems leave of values (n,)."""
+        middle = np.bincount(self._question, values) / np.maximum(self._count, 1)
+        inside = values - middle[self._question]
+        effect = self._inverse @ np.bincount(self._system, inside, len(self._inverse))
+        return np.asarray(inside - effect[self._system] + (self._shares @ effect)[self._question])

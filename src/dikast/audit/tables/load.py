@@ -27,15 +27,16 @@ from dikast.audit.tables.long_form import LongRows
 from dikast.audit.tables.record_rows import Rows, Watch
 from dikast.audit.tables.refs import (
     UNEQUAL,
+    UNEQUAL_PAIRS,
     Long,
     Ref,
     Refs,
     label_chances,
-    played,
     rated,
     refuse_all_of_nothing,
     take_chance,
     take_derived,
+    take_played,
     within_columns,
 )
 from dikast.audit.tables.row_scales import RowScales, check_same_scale
@@ -100,7 +101,7 @@ def load(plan: AuditPlan, watch: Watch | None = None) -> Data:
         plan = rated(plan, long)
         rows = long.rows if not long.file else rows
     refs = _refs(plan, run)
-    refs.words |= played(plan, run=run)
+    take_played(refs, plan, run=run)
     keys = _key_columns(plan, rows, refs)
     _check_columns(plan, rows)
     data = _read_all(plan, rows, refs, keys, long, watch)
@@ -110,7 +111,7 @@ def load(plan: AuditPlan, watch: Watch | None = None) -> Data:
         data.notes += unmatched_items(data.words.get("item"), gold, rows.asked_once_items)
     data = _filtered(data, plan)
     if "chance" in data.objects:
-        data.notes.append(UNEQUAL)
+        data.notes.append(UNEQUAL_PAIRS if plan.pairwise else UNEQUAL)
     told = [undefined_told(role.removeprefix(_REASON), why) for role, why in data.words.items() if _REASON in role]
     data.notes += filter(None, told)
     return _without_empty_gold(data)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from dikast.audit.plan import AuditPlan
 from dikast.audit.tables.derived import in_order
 from dikast.audit.tables.long_form import ALL, LongRows
-from dikast.audit.tables.run_rows import PROMPT, kept_metadata, of_shared_responses
+from dikast.audit.tables.run_rows import LENGTH, PROMPT, kept_metadata, of_shared_responses
 from dikast.core.errors import UserError
 from dikast.core.gold import LABEL_CHANCE
 
@@ -16,7 +16,12 @@ UNEQUAL = (
     "labels were chosen with unequal chances (label_chance): the mean of gold under few labels allows for it; agreement"
     " and bias are of the labelled rows, of which more are rows that the judge was less certain of"
 )
+UNEQUAL_PAIRS = (
+    "labels were chosen with unequal chances (label_chance): accuracy is of the labelled pairs, of which more are pairs"
+    " that the judge was less certain of"
+)
 _CHANCE = "chance "  # before a number: roles of columns that may hold chances
+PLAYED_LENGTH = "played length"  # the role of the lengths that a run measured of the responses of its systems
 PLAYED = ("played system", "played prompt")  # whose response a row is of, and what was asked, for a leaderboard
 
 
@@ -113,12 +118,15 @@ def rated(plan: AuditPlan, long: Long) -> AuditPlan:
     return dataclasses.replace(plan, gold=tuple(gold))
 
 
-def played(plan: AuditPlan, *, run: bool) -> dict[str, Ref]:
-    """The columns of a leaderboard by their roles: of a run whose items name several systems, or those of a table."""
+def take_played(refs: Refs, plan: AuditPlan, *, run: bool) -> None:
+    """Put the columns of a leaderboard under their roles: of a run whose items name several systems, or of a table."""
     if plan.pairwise or plan.ranked:
-        return {}
-    columns = players_of(plan.file) if run else plan.players
-    return {role: Ref(name, "") for role, name in zip(PLAYED, columns, strict=False)}
+        return
+    columns = plan.players
+    if run:
+        columns, measured = _players_of(plan.file)
+        refs.numbers |= {PLAYED_LENGTH: Ref(LENGTH, "")} if measured else {}
+    refs.words |= {role: Ref(name, "") for role, name in zip(PLAYED, columns, strict=False)}
 
 
 def within_columns(plan: AuditPlan, run: bool) -> dict[str, str]:
@@ -130,9 +138,12 @@ def within_columns(plan: AuditPlan, run: bool) -> dict[str, str]:
     return {"within": within, **{f"over {name}": name for name in plan.over or over}} if within else {}
 
 
-def players_of(folder: Path) -> tuple[str, ...]:
-    """The columns that name the system and the prompt of each response, of a run that judged several systems."""
+def _players_of(folder: Path) -> tuple[tuple[str, ...], bool]:
+    """The columns that name the system and the prompt of each response, of a run that judged several systems; whether
+    it measured the responses.
+    """
     kept = [about for about in kept_metadata(folder).values() if len(about.get("systems", ())) == 1]
     if len({about["systems"][0] for about in kept}) < 2:
-        return ()
-    return ("system", PROMPT) if any(about.get("prompt") for about in kept) else ("system",)
+        return (), False
+    columns = ("system", PROMPT) if any(about.get("prompt") for about in kept) else ("system",)
+    return columns, any("lengths" in about for about in kept)

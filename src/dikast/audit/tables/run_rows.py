@@ -26,7 +26,7 @@ JOINT = -1  # the `sample` of a row that joins all samples of its question
 ORDERS = ("shown", "swapped")  # of a pair: a first, b first
 LABELS = ("a", "b", "tie")  # of one order of a pair, as responses
 PROMPT = "prompt fingerprint"  # the column that is alike for the responses of several systems to one prompt
-LENGTH = "response length"  # the column of a pair of two systems: characters of the second response minus the first
+LENGTH = "response length"  # in characters; of a pair of two systems that of its second response minus the first
 RESPONSE = "meta.response"  # the column of metadata that names a response which stands under several rubrics
 NAMED = ("meta.phrase", "meta.composition")  # by which a rubric's text names what it weighs, and what it combines
 CONFLICT = "conflict"  # the word in the column `conflict` of a verdict that its own reply contradicts
@@ -59,7 +59,7 @@ class RunRows(Rows):
     here, as sample -1.
     Each row also has the metadata of its item, under its own names (where a name is one of the above, only as
     `meta.NAME`), and where columns named the systems whose responses were judged, `system` of a response, `system_a`
-    and `system_b` of a pair and `response length`, the characters of its second response minus those of its first.
+    and `system_b` of a pair and `response length`: characters, of a pair those of its second response minus the first.
     `gold` maps a column to item -> value, where a value may be an object by criterion or a list by response; it is read
     on the scale of the rubric, or on `gold_scale`. A ranking asks some pairs in both orders and some in one: if any has
     both, the others are left out and counted in `asked_once`; else the order that was asked stands as `shown`. In a run
@@ -218,6 +218,7 @@ def _about(about: Mapping[str, Any], responses: Sequence[int]) -> dict[str, Any]
         named = {}
     elif len(names) == 1:
         named = {"system": names[0], PROMPT: about.get("prompt")}
+        named |= {LENGTH: lengths[places[0]]} if places[0] < len(lengths) else {}
     else:
         named = {"system_a": names[0], "system_b": names[1]}
         if places[1] < len(lengths):

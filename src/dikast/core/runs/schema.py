@@ -88,8 +88,8 @@ class PanelLine(TypedDict):
 
 
 class MetaLine(TypedDict):
-    """A line of `meta.jsonl`: an item's metadata, the systems that wrote its responses, of a single response a
-    fingerprint of its prompt, and of several their lengths in characters.
+    """A line of `meta.jsonl`: an item's metadata, the systems that wrote its responses, the lengths of these in
+    characters, and of a single response a fingerprint of its prompt.
     """
 
     item: str

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from dikast.audit.estimate import Estimate
 from dikast.audit.results import Failures, HeadToHead, Leaderboard, Meeting, PlayerRanking, Players
-from dikast.audit.sections.leaderboard import weighted_told
+from dikast.audit.sections.leaderboard import length_told, weighted_told
 from dikast.core.text import markdown, one_line
 from dikast.surface.report.collect import RunPage
 from dikast.surface.report.headline import main_figure
@@ -72,16 +72,24 @@ def standings(page: RunPage) -> Standings | None:
 
 def _of_scores(board: Leaderboard, met: HeadToHead | None) -> Standings:
     met_any = any(_share(each.win_rate).text for each in board.systems.values())
+    equal = [each.controlled for each in board.systems.values() if each.controlled is not None]
+    controlled = any(not math.isnan(each.value) for each in equal)
     rows = []
     for name, each in board.systems.items():
-        cells = [*([_share(each.win_rate)] if met_any else []), _count(each.mean.n), _count(each.failed)]
+        cells = [*([_mean(each.controlled)] if controlled else []), *([_share(each.win_rate)] if met_any else []),
+                 _count(each.mean.n), _count(each.failed)]  # fmt: skip
         rows.append(Standing(_rank(each.rank), name, each.mean, tuple(cells)))
     ends = [end for row in rows for end in (row.main.low, row.main.high, row.main.value) if not math.isnan(end)]
     note = "Rank set: every place that the differences on the same prompts leave open."
     note += " Win rate: a tie is half a win." if met_any else " No prompt is known to have been answered by two."
-    if told := weighted_told(board.weights):
+    if controlled:
+        note += (
+            " Length controlled: the mean score if all responses were equally long, by the slope of the score on the"
+            " logarithm of the length among responses to the same prompt; whether longer is better is not asked."
+        )
+    for told in filter(None, (weighted_told(board.weights), length_told(board))):
         note += f" {told[0].upper()}{told[1:]}."
-    columns = (*(["win rate"] if met_any else []), "n", "no verdict")
+    columns = (*(["length controlled"] if controlled else []), *(["win rate"] if met_any else []), "n", "no verdict")
     return Standings("Leaderboard", "mean score", columns, tuple(rows),
                      min(ends, default=0.0), max(ends, default=1.0), math.nan, note, met)  # fmt: skip
 
@@ -174,6 +182,12 @@ def _share(found: Estimate | None) -> Cell:
         return Cell("")
     known = not (math.isnan(found.low) or math.isnan(found.high))
     return Cell(f"{found.value:.1%}" + (f" [{found.low:.1%}, {found.high:.1%}]" if known else ""), found.value)
+
+
+def _mean(found: Estimate | None) -> Cell:
+    if found is None or math.isnan(found.value):
+        return Cell("")
+    return Cell(f"{found:.2f}", found.value)
 
 
 def _count(number: int) -> Cell:
