@@ -7,18 +7,21 @@ import sqlite3
 from pathlib import Path
 
 import numpy as np
+import pytest
 from aiohttp.test_utils import make_mocked_request
+from typer.testing import CliRunner
 
 import runs
 from annotation.labelling_here import table
 from dikast.annotation.active_order import Priority, chances, uncertainty_of
 from dikast.annotation.label_store import SKIPPED, Labelled, LabelStore
-from dikast.annotation.labelling_questions import ToLabel, read_questions
+from dikast.annotation.labelling_questions import Kind, ToLabel, read_questions
 from dikast.annotation.labelling_server import LabelServer
 from dikast.annotation.precision import progress
 from dikast.annotation.session import Shares, judged_by, opened
 from dikast.core.gold import LABEL_CHANCE
 from dikast.core.rubric import load_rubric
+from dikast.surface.cli import app
 
 
 def test_two_raters_at_different_paces_leave_no_bias() -> None:
@@ -85,6 +88,41 @@ def test_labels_keep_their_chances_and_the_audit_allows_for_them(tmp_path: Path)
     ):
         refused = runs.dikast_here("annotate", items, "--out", out, "--export", *more)
         assert (refused.returncode, told in refused.stderr) == (2, True), refused.stderr
+
+
+@pytest.mark.parametrize(("kind", "verb"), [("pairwise", "compare"), ("claims", "grade")])
+def test_pairs_and_claims_have_an_active_order_too(kind: Kind, verb: str, tmp_path: Path) -> None:
+    """A pair goes by what both orders say of it, a claim by the score of its response."""
+    given = runs.pairs(30) if kind == "pairwise" else [row | {"response": "One. Two."} for row in runs.rows(30)]
+    items, run = runs.write_jsonl(tmp_path / "i.jsonl", given), tmp_path / "run"
+    line = [verb, str(items), "--judge", "mock:oracle,r=.8", "--rubric", "helpfulness", "--out", str(run), "-q"]
+    assert CliRunner().invoke(app, line).exit_code == 0
+    questions = read_questions(str(items), {}, load_rubric("helpfulness"), kind)
+    judged, spread = judged_by(run, questions), uncertainty_of(run, questions)
+    assert set(judged) == set(spread) == {each.key for each in questions}
+    shares: dict[str, list[float]] = {}  # by item: what each verdict says, on its own
+    for verdict in runs.lines(run / "verdicts.jsonl"):
+        said = verdict["distribution"]
+        sure = [said.get("a", 0), said.get("tie", 0)] if kind == "pairwise" else [said[str(k)] for k in range(1, 6)]
+        shares.setdefault(verdict["question"]["item"], []).append(np.array(sure))
+    for each in questions[:8]:
+        mean = np.mean(shares[each.item.id], axis=0)
+        worth = np.array([1, 0.5]) if kind == "pairwise" else np.arange(5) / 4
+        assert spread[each.key] == pytest.approx(math.sqrt(mean @ worth**2 - (mean @ worth) ** 2))
+    out = tmp_path / "labels"
+    with opened(out, questions, Shares(), spread) as session:
+        for _ in range(8):
+            due = session.store.due(1)
+            assert due is not None
+            session.store.keep(due.id, "a" if kind == "pairwise" else "right")
+        chosen = session.store.chances()
+        mean = progress(session.questions, session.store.labels(), judged, chosen)["mean (0 to 1)"]
+    assert len(chosen) == 8
+    assert all(0 < each < 1 for each in chosen.values())
+    assert (mean.value, mean.method.partition(",")[0]) == (1.0, "active inference")
+    if kind == "pairwise":
+        found = CliRunner().invoke(app, ["audit", str(run), "--gold-file", str(out / "labels.csv"), "--draws", "1"])
+        assert (found.exit_code, "accuracy is of the labelled pairs" in found.output) == (0, True), found.output
 
 
 def test_a_judge_without_probabilities_gives_no_order(tmp_path: Path) -> None:

@@ -13,10 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from dikast.annotation.labelling_questions import ToLabel, question_places
+from dikast.annotation.labelling_questions import WORTH, ToLabel, verdicts_on
+from dikast.audit.tables.run_rows import ORDERS
 from dikast.core.errors import UserError
-from dikast.core.runs.current_verdicts import RunReader
-from dikast.core.scale import Scale
 
 _LEAST, _MOST = 0.5, 1.5  # weights by rank: bounded, so that a judge whose certainty says nothing costs little
 
@@ -43,21 +42,25 @@ def priorities_of(keys: Iterable[str], spread: Mapping[str, float], seed: int) -
 
 
 def uncertainty_of(run: Path, questions: Sequence[ToLabel]) -> dict[str, float]:
-    """The standard deviation of a run's scores, from 0 to 1, by key, from the probabilities of its labels.
+    """The standard deviation of what a run says of each question, from 0 to 1, by key: of the score of the response, or
+    of the share that the first of a pair earns, from the probabilities of labels; of a pair without, from both orders.
 
     UserError if no question has any, or the judge is certain of all.
     """
-    places = question_places(questions)
     found = {}
-    for record, _ in RunReader(run):
-        asked, given = record["question"], record.get("distribution")
-        question = places.get((asked["item"], asked["criterion"], tuple(asked.get("responses") or [0])))
-        if question is not None and given and record["status"] == "ok" and not asked.get("sample"):
-            found[question.key] = _deviation(question.rubric.scale, given)
+    for question, row in verdicts_on(run, questions):
+        scale, given = question.rubric.scale, row["distribution"]
+        if question.kind == "pairwise":
+            orders = [row[order] for order in ORDERS if order in row]
+            found[question.key] = _deviation(WORTH, given or {each: orders.count(each) for each in orders})
+        elif given:
+            found[question.key] = _deviation(
+                {label: scale.goodness(scale.value(label)) for label in scale.labels}, given
+            )
     if not any(found.values()):
         raise UserError(
-            f"--order active: {run} has no label probabilities on these items to tell how certain its judge is: grade"
-            " them with a judge that scores labels, or leave out --order"
+            f"--order active: {run} has no label probabilities on these items to tell how certain its judge is:"
+            " judge them with one that scores labels, or leave out --order"
         )
     return found
 
@@ -77,8 +80,8 @@ def chances(
     return found
 
 
-def _deviation(scale: Scale, given: Mapping[str, float]) -> float:
-    worth = [(scale.goodness(scale.value(label)), share) for label, share in given.items() if label in scale.labels]
+def _deviation(values: Mapping[str, float], given: Mapping[str, float]) -> float:
+    worth = [(values[label], share) for label, share in given.items() if label in values]
     total = math.fsum(share for _, share in worth)
     if total <= 0:
         return 0.0

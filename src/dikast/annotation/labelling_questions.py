@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 import orjson
 
+from dikast.audit.tables.run_rows import open_rows
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import DataError, UserError
 from dikast.core.gold import gold_of_pair, gold_of_response, lies_on
@@ -22,6 +23,7 @@ Kind = Literal["absolute", "pairwise", "claims", "spans", "boxes", "feedback"]
 MARKS = ("spans", "boxes")  # kinds whose answer is a list of marks, not a label
 CHOICES = ("a", "b", "tie")
 FINDINGS = ("right", "wrong", "unclear")
+WORTH = {"a": 1.0, "tie": 0.5, "b": 0.0}  # the share that the first of two earns
 _MOST_TOLD = 5
 _BREAK = re.compile(r"(?<=[.!?])\s+|\n+")  # between two sentences
 
@@ -140,9 +142,19 @@ def claims_of(item: Item, response: int) -> list[tuple[str, str]]:
     return [(each.strip(), "") for each in _BREAK.split(text) if each.strip()]
 
 
-def question_places(questions: Sequence[ToLabel]) -> dict[tuple[str, str, tuple[int, ...]], ToLabel]:
-    """Questions of grades by item, criterion and responses, as a run names them."""
-    return {(each.item.id, each.rubric.name, each.responses): each for each in questions if each.kind == "absolute"}
+def verdicts_on(run: Path, questions: Sequence[ToLabel]) -> Iterator[tuple[ToLabel, Mapping[str, Any]]]:
+    """Each question with the row of a run's verdict on its pair, or on the response that it is about, by its criterion;
+    rows as `RunRows` gives them, without those that failed and those of further samples. None of feedback.
+    """
+    places: dict[tuple[str, str, tuple[int, ...]], list[ToLabel]] = {}
+    for each in questions:
+        if each.kind != "feedback":
+            places.setdefault((each.item.id, each.rubric.name, each.responses), []).append(each)
+    for row, _ in open_rows(run):
+        responses = (row["first"], row["second"]) if "first" in row else (row["response"],)
+        if row["status"] == "ok" and not row["sample"]:
+            for question in places.get((row["item"], row["criterion"], responses), ()):
+                yield question, row
 
 
 def feedback_of(run: Path) -> dict[tuple[str, str, int], str]:

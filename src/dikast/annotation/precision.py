@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dikast.annotation.label_store import SKIPPED, Labelled
-from dikast.annotation.labelling_questions import MARKS, ToLabel
+from dikast.annotation.labelling_questions import MARKS, WORTH, ToLabel
 from dikast.annotation.marks import box_alike, span_alike
 from dikast.audit.estimate import Estimate
 from dikast.audit.statistics.intervals import clusters_of, pooled_share, share
@@ -19,7 +19,6 @@ from dikast.audit.statistics.sample_size import labels_for_width
 from dikast.core.text import counted
 
 Codes = NDArray[np.int64]
-_WORTH = {"a": 1.0, "tie": 0.5, "b": 0.0}
 
 
 def worth(question: ToLabel, value: str) -> float:
@@ -27,7 +26,7 @@ def worth(question: ToLabel, value: str) -> float:
     1 for a claim that is right, or if there was nothing to mark.
     """
     if question.paired:
-        return _WORTH[value]
+        return WORTH[value]
     if question.kind == "claims":
         return float(value == "right")
     if question.kind in MARKS:

@@ -13,12 +13,11 @@ import orjson
 from dikast.annotation.active_order import priorities_of
 from dikast.annotation.assignment import assign
 from dikast.annotation.label_store import SKIPPED, LabelStore, hashed
-from dikast.annotation.labelling_questions import ToLabel, is_answer, question_places
+from dikast.annotation.labelling_questions import WORTH, ToLabel, is_answer, verdicts_on
 from dikast.annotation.labels_file import write_labels
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import UserError, database_at
 from dikast.core.output_folder import one_writer, replacing
-from dikast.core.runs.current_verdicts import RunReader
 
 LINKS = "links.json"
 _LATEST = 253402300800.0  # seconds from 1970 to the year 10000
@@ -150,15 +149,18 @@ def _kept(folder: Path, store: LabelStore) -> dict[str, str]:
 
 
 def judged_by(run: Path, questions: list[ToLabel]) -> dict[str, float]:
-    """A run's scores of the questions, from 0 to 1, by key; UserError if it judged none of them."""
-    places = question_places(questions)
+    """What a run's verdicts say of the labels of the questions, from 0 to 1, by key: of a pair the share that its first
+    response earns (orders that disagree: .5), else the score of the response, also for its claims and marks.
+
+    UserError if it judged none of them.
+    """
     found = {}
-    for record, _ in RunReader(run):
-        asked = record["question"]
-        question = places.get((asked["item"], asked["criterion"], tuple(asked.get("responses") or [0])))
-        if question is None or record["status"] != "ok" or asked.get("sample"):
-            continue
-        found[question.key] = question.rubric.scale.goodness(float(record["score"]))
+    for question, row in verdicts_on(run, questions):
+        paired = question.kind == "pairwise"
+        found[question.key] = (
+            WORTH.get(row["choice"], 0.5) if paired else question.rubric.scale.goodness(float(row["score"]))
+        )
     if not found:
-        raise UserError(f"--run {run}: it holds no score on these items and this rubric")
+        what = "choice between these pairs" if questions[0].paired else "score of these items"
+        raise UserError(f"--run {run}: it holds no {what} by this rubric")
     return found

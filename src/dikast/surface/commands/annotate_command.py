@@ -118,8 +118,8 @@ def _kind(asked: AnnotateOptions) -> "Kind":
     wanted = "pairs" if asked.pairs else asked.ask
     if len(asked.feedback) != 2 * (wanted == "feedback"):
         raise UserError("--ask feedback compares what two runs wrote: give --feedback twice, and only then")
-    if asked.run is not None and wanted != "grades":
-        raise UserError("--run narrows the mean of grades: leave it out")
+    if asked.run is not None and wanted == "feedback":
+        raise UserError("--run: a judge's verdicts on responses say nothing of which feedback is better: leave it out")
     if asked.order == "active" and asked.run is None:
         raise UserError("--order active goes by how certain a judge is: give its run on these items with --run")
     return _KINDS[wanted]
