@@ -20,6 +20,7 @@ from dikast.core.runs.run import Run
 from dikast.core.runs.run_files import GOLD, SUMMARY, VERDICTS
 from dikast.core.runs.schema import PanelLine, derived_lines
 from dikast.core.text import counted
+from dikast.core.verdict import DISAGREE
 
 _PANEL, _STATUS = "panel", "panel status"  # the columns of the joint verdict, and of why there is none
 _SHOWN = ("pearson", "exact", "mae", "bias")
@@ -58,7 +59,7 @@ def panel_audit(plan: AuditPlan) -> Audit:
         file.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
         gold = any("gold" in row for row in rows)
         joint = audit_file(_plan(plan, file, run, pairs=pairs, gold=gold, metas=rows))
-        among = _among(plan, file, judges[0].folder, len(judges)) if not pairs and len(judges) > 1 else ()
+        among = _among(plan, file, judges[0].folder, len(judges), pairs=pairs) if len(judges) > 1 else ()
     first = _judges_table([*names, f"panel of {len(judges)}"], [*each, joint], pairs=pairs)
     told = tuple(f"judge {name}: {note}" for name, found in zip(names, each, strict=True) for note in found.notes)
     return Audit(str(plan.file), joint.rows, (joint.tables[0], first, *among, *joint.tables[1:]), told, each[0].plan)
@@ -80,7 +81,8 @@ def _rows(run: Run, first: Path, plan: AuditPlan, *, pairs: bool) -> Iterator[di
         own = about.get((line["item"], line["criterion"], *sorted(line["responses"])), {})
         told: dict[str, Any] = {**own.get("meta", {}), "item": line["item"], "criterion": line["criterion"]}
         told |= {name: own[name] for name in ("system", PROMPT, "system_a", "system_b") if own.get(name)}
-        told |= {f"judge {number}": score for number, score in enumerate(line["scores"], 1)}
+        said = [None if label == DISAGREE else label for label in line["labels"]] if pairs else line["scores"]
+        told |= {f"judge {number}": each for number, each in enumerate(said, 1)}
         told[_PANEL] = line["majority"] if pairs else line["mean"]
         told[_STATUS] = "ok" if told[_PANEL] is not None else "no_majority" if pairs else "no_score"
         if (value := own.get(column)) is not None:
@@ -108,12 +110,12 @@ def _plan(plan: AuditPlan, file: Path, run: Run, *, pairs: bool, gold: bool, met
     )  # fmt: skip
 
 
-def _among(plan: AuditPlan, file: Path, first: Path, count: int) -> tuple[Table, ...]:
-    """Agreement among the judges, measured as among raters."""
+def _among(plan: AuditPlan, file: Path, first: Path, count: int, *, pairs: bool) -> tuple[Table, ...]:
+    """Agreement among the judges, measured as among raters; of pairs, orders that disagree are no verdict."""
     found = audit_file(
         AuditPlan(
-            file, gold=tuple(f"judge {number}" for number in range(1, count + 1)), scale=scale_of(first),
-            draws=plan.draws, level=plan.level, seed=plan.seed,
+            file, gold=tuple(f"judge {number}" for number in range(1, count + 1)), pairwise=pairs,
+            scale=None if pairs else scale_of(first), draws=plan.draws, level=plan.level, seed=plan.seed,
         )
     )  # fmt: skip
     titles = {"raters": f"{count} judges among themselves", "rater pairs": "Judge against judge"}

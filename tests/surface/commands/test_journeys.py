@@ -32,6 +32,7 @@ import pytest
 from PIL import Image as Pillow
 
 import dikast as package
+from dikast.audit.results import HeadToHead
 from dikast.core.errors import UserError
 from dikast.core.records.several_files import answers_of_models
 from dikast.core.records.sources import forget
@@ -278,11 +279,27 @@ def test_a_panel_that_compares(tmp_path: Path) -> None:
     assert found["panel"].estimate("3 mock:first-slot", "same in both orders").value == 0.0
     assert found["players"]["x"]["games"] == len(right)
     assert [row[0] for row in found["failures"].rows] == ["failed", "ok", "no_majority"]
+    # each judge against each other, on the pairs where the orders of both agree; the third's never do, so it has no row
+    votes = [each["labels"] for each in lines(tmp_path / "panel/panel.jsonl")]
+    both = [one == two for one, two, _ in votes if "disagree" not in (one, two)]
+    among = found["judge pairs"]["judge 1 - judge 2"]
+    assert (among["n"], among["exact"].value) == (len(both), pytest.approx(sum(both) / len(both)))
+    assert [row[0] for row in found["judge pairs"].rows] == ["judge 1 - judge 2"]
+    met = found.result(HeadToHead)
+    assert met is not None
+    won = [{"a": 1.0, "b": 0.0, "tie": 0.5}[each] for each in said if each is not None]
+    assert (x_y := met.of("x", "y")) is not None
+    assert x_y.rate.value == pytest.approx(sum(won) / len(won))
     assert "one order" not in str(found.to_dict()["tables"])
     assert "as shown" not in str(found.to_dict()["tables"])
     end = next(line for line in done.stdout.splitlines() if line.startswith("panel: "))
     assert "order" not in end
-    assert dikast_here("report", tmp_path / "panel", "-o", tmp_path / "page.md").returncode == 0
+    files = [tmp_path / "page.md", tmp_path / "page.html"]
+    assert dikast_here("report", tmp_path / "panel", "-o", files[0], "-o", files[1]).returncode == 0
+    page = files[1].read_text("utf-8")
+    assert "Judge against judge: share of the same choice" in page
+    cell = f"{100 * sum(won) / len(won):.0f}%<small>"
+    assert cell in page.partition("<summary>Head to head</summary>")[2].partition("</table>")[0]
     own = (tmp_path / "page.md").read_text("utf-8").partition("\n### panel (")[2].partition("\n### ")[0]
     assert "| Same verdict in both orders | unknown | see each judge |" in own
     assert "order" not in own.partition("\n\n|")[0]

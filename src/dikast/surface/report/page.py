@@ -175,7 +175,9 @@ def _among(page: RunPage) -> tuple[str, list[tuple[str, list[Estimate | None]]]]
     kind = next(iter(found.pairs[0].statistics))
     names = list(dict.fromkeys(name for each in found.pairs for name in (each.first, each.second)))
     told = {(each.first, each.second): each.statistics[kind] for each in found.pairs}
-    return kind, [(one, [told.get((one, two)) or told.get((two, one)) for two in names]) for one in names]
+    return "share of the same choice" if kind == "exact" else kind, [
+        (one, [told.get((one, two)) or told.get((two, one)) for two in names]) for one in names
+    ]
 
 
 def _judges(pages: Sequence[RunPage]) -> Markup | None:
