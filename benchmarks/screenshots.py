@@ -15,6 +15,26 @@ from pathlib import Path
 import orjson
 
 DOCS = Path(__file__).parents[1] / "docs"
+QUESTIONS = {  # of readers, and the part of the first screen that answers each or leads there with one click
+    "Which system is better?": ".lead .light",
+    "How sure is that?": ".lead .note",
+    "Can I trust the judge?": ".lead .note b:last-of-type",
+    "What was judged, and when?": ".about > dd:nth-of-type(1)",
+    "By which judge?": ".about > dd:nth-of-type(2)",
+    "By which rubric, and what exactly was it asked?": ".about > dd:nth-of-type(3)",
+    "How do the systems rank?": ".board .sortable td.main",
+    "Do they win only because they are longer?": ".board .sortable th:nth-child(5)",
+    "What did it cost, and how many got no verdict?": ".top nav a:first-child",
+    "Where does it fail?": ".top nav a:nth-child(3)",
+}
+_BADGES = """(places) => places.forEach((place, k) => {
+  const at = document.querySelector(place).getBoundingClientRect(), badge = document.createElement("b");
+  badge.textContent = k + 1;
+  Object.assign(badge.style, {position: "fixed", left: `${Math.max(0, at.left - 14)}px`, top: `${at.top - 12}px`,
+    zIndex: 9, width: "24px", font: "700 14px/24px sans-serif", borderRadius: "12px", textAlign: "center",
+    background: "#b3005e", color: "#fff"});
+  document.body.append(badge);
+})"""
 QUALITY = {"alpha": 3.9, "beta": 3.3, "gamma": 2.4}
 
 
@@ -77,6 +97,8 @@ def main() -> None:
         _dikast("report", compared(folder), "-o", page, "--title", "March: alpha, beta and gamma")
         tab.open(page, width=1280, height=830)
         tab.screenshot(DOCS / "report.png")
+        tab.run(f"({_BADGES})({orjson.dumps(list(QUESTIONS.values())).decode()})")
+        tab.screenshot(DOCS / "report-questions.png")
         tab.open(page, width=390, height=844, dark=True)
         tab.screenshot(DOCS / "report-phone.png")
         pairs = folder / "march.jsonl"

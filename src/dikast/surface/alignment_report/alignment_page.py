@@ -24,7 +24,9 @@ from dikast.core.records import read_items, write_file
 from dikast.core.runs.run_files import AGAIN, check
 from dikast.core.runs.schema import RateForm, fields_misfit, misfit
 from dikast.core.text import markdown, printable
+from dikast.surface.report.conclusion import Conclusion
 from dikast.surface.report.contents import Thumb, Thumbs
+from dikast.surface.report.subject import day_of
 
 KINDS = (".html", ".md", ".json")
 _SHOWN = 10  # prompts whose replies stand side by side
@@ -159,6 +161,25 @@ def sentence(report: Mapping[str, Any], rounds: Sequence[Mapping[str, Any]]) -> 
     return text + (f"; it was stopped: {stopped}." if stopped else "." if report else "; it is not finished.")
 
 
+def verdict(report: Mapping[str, Any], rounds: Sequence[Mapping[str, Any]]) -> Conclusion:
+    """The sentence with its light, by the rules of docs/alignment.md."""
+    text = sentence(report, rounds).removesuffix(".")
+    measured = [each["held_out"] for each in rounds if each["held_out"]]
+    name = next(name for name in ("gold", "second", "reward") if name in rounds[0]["held_out"])
+    change = measured[-1].get(name, {}).get("change") or {}
+    low, high = change.get("low"), change.get("high")
+    if len(measured) < 2:
+        return Conclusion("grey", text, "nothing has been measured after the start")
+    if high is not None and high < 0:
+        return Conclusion("red", text, "the interval of the change lies below 0: use the model of the start")
+    if low is None or low <= 0:
+        return Conclusion("amber", text, "the interval of the change does not lie above 0")
+    if name != "gold":
+        by = "the judge that taught it" if name == "reward" else "a second judge"
+        return Conclusion("amber", text, f"only {by} says so: people or gold have not been asked")
+    return Conclusion("green", text, "the interval of the change in gold on held-out prompts lies above 0")
+
+
 def _number_of(value: float | None) -> str:
     return "undefined" if value is None else f"{value:.3f}"
 
@@ -287,13 +308,25 @@ def _html(folder: Path, report: Mapping[str, Any], rounds: Sequence[Mapping[str,
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return environment.from_string(template).render(
         title=title, version=version("dikast"), style=Markup(style), style_hash=f"sha256-{digest}",
-        sentence=sentence(report, rounds), facts=_facts(report, rounds), head=head, rows=rows, figures=figures,
+        found=verdict(report, rounds), who=_who(report), date=_date(folder), facts=_facts(report, rounds), head=head,
+        rows=rows, figures=figures,
         dropped=_dropped(rounds), last=name, beside=beside,
     )  # fmt: skip
 
 
+def _who(report: Mapping[str, Any]) -> dict[str, str]:
+    """What was aligned by which judge, as far as it is known yet."""
+    return {name: str(report[name]) for name in ("policy", "judge", "model") if report.get(name)}
+
+
+def _date(folder: Path) -> str:
+    """When the last figures were written, in UTC."""
+    files = [folder / REPORT, folder / "start" / REPORT, *folder.glob(f"round-*/{REPORT}")]
+    return day_of(max(path.stat().st_mtime for path in files if path.is_file()))
+
+
 def _facts(report: Mapping[str, Any], rounds: Sequence[Mapping[str, Any]]) -> list[str]:
-    found = [f"{name}: {report[name]}" for name in ("policy", "judge", "model") if report.get(name)]
+    found = []
     if any(each.get("judge_is_policy") for each in rounds):
         found.append("The judge is the policy itself: its reward measures its preference for its own replies.")
     if report.get("overlap_with_held_out"):
@@ -315,6 +348,10 @@ def _dropped(rounds: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _markdown(report: Mapping[str, Any], rounds: Sequence[Mapping[str, Any]], title: str) -> str:
     head, rows = _table(rounds)
-    lines = [f"# {markdown(title)}", "", markdown(sentence(report, rounds)), ""]
+    found, who = verdict(report, rounds), [f"{name}: {told}" for name, told in _who(report).items()]
+    lines = [f"# {markdown(title)}", "", f"**{found.light.capitalize()}**: {markdown(found.text)} ({found.why}).", ""]
     lines += [f"| {' | '.join(head)} |", "|---" * len(head) + "|", *(f"| {' | '.join(row)} |" for row in rows), ""]
-    return "\n".join([*lines, *(f"- {markdown(each)}" for each in (*_facts(report, rounds), *_dropped(rounds)))]) + "\n"
+    return (
+        "\n".join([*lines, *(f"- {markdown(each)}" for each in (*who, *_facts(report, rounds), *_dropped(rounds)))])
+        + "\n"
+    )

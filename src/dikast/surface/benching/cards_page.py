@@ -2,23 +2,45 @@
 
 from collections.abc import Sequence
 from importlib.metadata import version
+from pathlib import Path
 
 import jinja2
 from markupsafe import Markup
 
 from dikast.audit.rendering import shown
+from dikast.audit.results import Accuracy
 from dikast.benches.scorecard import Scorecard
+from dikast.surface.report.collect import RunPage
+from dikast.surface.report.conclusion import Conclusion, of_judge
+from dikast.surface.report.headline import main_figure
 from dikast.surface.report.page import asset, asset_hash, page_text
+from dikast.surface.report.subject import written_on
 
 _WORDS = "td.words{text-align:left;white-space:normal;overflow-wrap:break-word;min-width:14rem}\n"  # cells of sentences
 
 
 def cards_page(cards: Sequence[Scorecard]) -> str:
-    """The page of scorecards, each with the tables of its audit."""
+    """The page of scorecards: the conclusion of each, then each with the tables of its audit."""
     style = asset("page.css") + _WORDS
     environment = jinja2.Environment(
         autoescape=True, finalize=page_text, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     return environment.from_string(asset("cards.html.j2", "dikast.surface.benching")).render(
-        cards=cards, style=Markup(style), style_hash=asset_hash(style), version=version("dikast"), shown=shown
-    )
+        cards=[(card, card_conclusion(card), written_on(Path(card.audit.source))) for card in cards],
+        style=Markup(style), style_hash=asset_hash(style), version=version("dikast"), shown=shown,
+    )  # fmt: skip
+
+
+def card_conclusion(card: Scorecard) -> Conclusion:
+    """Whether the judge of a scorecard can be used, by the rules of the report; grey where the bench measures no
+    agreement with gold.
+    """
+    kind = "pairwise" if card.audit.result(Accuracy) is not None else "absolute"
+    page = RunPage(Path(card.audit.source), card.judge, kind, audit=card.audit)
+    if main_figure(page) is not None:
+        return of_judge(page)
+    why = "this bench measures no agreement of single verdicts with gold, so that no rule says whether it is good"
+    if not card.official:
+        return Conclusion("grey", "Not known whether the judge is right", why)
+    first = card.official[0]
+    return Conclusion("grey", f"{first.name}: {first.value:.3f} (n {first.value.n:,})", why)

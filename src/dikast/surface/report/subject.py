@@ -35,7 +35,7 @@ def subject(page: RunPage, *, redacted: bool) -> Subject:
     named = list({each.name: each for each in found.values()}.values())
     prompt = "" if redacted else prompt_of(page.lock.get("format"))
     data = "standard input" if source == "-" else source.rstrip("/").rsplit("/", 1)[-1] or "unknown"
-    return Subject(data, _rows(page), _date(folder), page.judge, tuple(named[:_MOST_RUBRICS]),
+    return Subject(data, _rows(page), written_on(folder), page.judge, tuple(named[:_MOST_RUBRICS]),
                    max(0, len(named) - _MOST_RUBRICS), prompt)  # fmt: skip
 
 
@@ -46,13 +46,18 @@ def _rows(page: RunPage) -> str:
     return f"{told} of {counted(items, 'item')}" if isinstance(items, int) and items != page.rows else told
 
 
-def _date(folder: Path) -> str:
+def written_on(folder: Path) -> str:
     """When the last verdict was written, in UTC; "" where no file tells."""
     file = folder / VERDICTS if folder.is_dir() else folder
     try:
-        at = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+        return day_of(file.stat().st_mtime)
     except OSError:
         return ""
+
+
+def day_of(moment: float) -> str:
+    """The day in UTC of a moment in seconds since 1970."""
+    at = datetime.fromtimestamp(moment, UTC)
     return f"{at.day} {at:%B %Y}"
 
 

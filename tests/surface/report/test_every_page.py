@@ -1,0 +1,64 @@
+"""Every kind of page that is written to a file, in a real Chromium: everybody can read it, nothing sticks out, and the
+first screen says what was judged, by whom, and what follows.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import axe
+from browser import Browser
+from surface.report.page_kinds import KINDS
+
+SIZES = [(390, True), (390, False), (1440, False), (1440, True)]
+CONCLUDE = sorted(set(KINDS) - {"lab", "proof"})  # the others conclude by verdicts of their own
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The pages that were made so far."""
+    return {}
+
+
+@pytest.fixture
+def page(request: pytest.FixtureRequest, pages: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of a kind, made once."""
+    kind: str = request.param
+    if kind not in pages:
+        pages[kind] = KINDS[kind](tmp_path_factory.mktemp(kind))
+    return pages[kind]
+
+
+def _each(kind: str, size: tuple[int, bool], *, fast: bool) -> Any:
+    return pytest.param(kind, *size, marks=[] if fast else pytest.mark.slow)
+
+
+@pytest.mark.parametrize(
+    ("page", "width", "dark"),
+    [_each(kind, size, fast=(kind, size) == ("alignment", SIZES[0])) for kind in KINDS for size in SIZES],
+    indirect=["page"],
+)
+def test_everybody_can_read_it(page: Path, width: int, dark: bool, tab: Browser) -> None:
+    """WCAG 2.2 AA by axe-core, with everything opened; and it fits the screen."""
+    if axe.SCRIPT is None:
+        pytest.skip(axe.WHY)
+    tab.open(page, width=width, dark=dark)
+    assert tab.run("document.documentElement.scrollWidth") <= width
+    tab.run("document.querySelectorAll('details').forEach(each => each.open = true)")
+    assert axe.violations(tab) == []
+    assert tab.run("document.documentElement.scrollWidth") <= width
+    assert tab.said == []
+    assert all(each == page.as_uri() or each.startswith("data:") for each in tab.asked)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", CONCLUDE, indirect=True)
+def test_the_first_screen_concludes(page: Path, tab: Browser) -> None:
+    """One conclusion with its light and its rule, and what was judged, on a desk and on a phone."""
+    for width, height in ((1440, 900), (390, 844)):
+        tab.open(page, width=width, height=height)
+        bottom = tab.run("document.querySelector('.light').getBoundingClientRect().bottom")
+        assert bottom < height
+        assert tab.run("['Green', 'Amber', 'Red', 'Grey'].some(each => document.body.innerText.includes(each + ': '))")
+        assert tab.run("document.querySelector('.about').getBoundingClientRect().height") > 0
