@@ -5,6 +5,7 @@ import math
 import random
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -100,7 +101,7 @@ def test_pairs_and_claims_have_an_active_order_too(kind: Kind, verb: str, tmp_pa
     questions = read_questions(str(items), {}, load_rubric("helpfulness"), kind)
     judged, spread = judged_by(run, questions), uncertainty_of(run, questions)
     assert set(judged) == set(spread) == {each.key for each in questions}
-    shares: dict[str, list[float]] = {}  # by item: what each verdict says, on its own
+    shares: dict[str, list[Any]] = {}  # by item: what each verdict says, on its own
     for verdict in runs.lines(run / "verdicts.jsonl"):
         said = verdict["distribution"]
         sure = [said.get("a", 0), said.get("tie", 0)] if kind == "pairwise" else [said[str(k)] for k in range(1, 6)]
