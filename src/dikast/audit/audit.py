@@ -1,7 +1,6 @@
 """The audit of a file: load the columns of the plan, compute every statistic they allow, report what was left out."""
 
 import dataclasses
-import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dikast.audit.plan import BETWEEN, AuditPlan
-from dikast.audit.rendering import Audit, Cell, Table, table
+from dikast.audit.rendering import Audit, Table
 from dikast.audit.sections import slice_means
 from dikast.audit.sections.extras import alt_test_table, drift_table, feedback_table, ppi_table, rankings_tables
 from dikast.audit.sections.failures import failure_table
@@ -37,11 +36,13 @@ from dikast.audit.sections.scores import (
     other_judge_table,
     systems_table,
 )
+from dikast.audit.sections.sheet_totals import sheet_totals, weights_told
 from dikast.audit.sections.slices import Slices, slice_table, unlabelled_table
 from dikast.audit.sections.within import within_table
-from dikast.audit.statistics.intervals import Resampling, mean_estimate
+from dikast.audit.statistics.intervals import Resampling
 from dikast.audit.tables.canonical_order import in_canonical_order, sorted_names
 from dikast.audit.tables.columns import group_codes
+from dikast.audit.tables.graded_pairs import of_choices
 from dikast.audit.tables.load import Data, load
 from dikast.audit.tables.questions import clustered, one_row_each
 from dikast.audit.tables.record_rows import Watch
@@ -55,6 +56,7 @@ from dikast.core.scale import Scale
 from dikast.core.text import counted
 
 NO_DISTRIBUTION = "no distribution"  # the status of a row with invalid probabilities
+PAIR_FAILURES = "failures of pairs"  # beside those of single responses
 _MOST_LABELS = 20  # maximum labels of a confusion matrix as a table
 _MOST_CRITERIA = 30  # with more, slices by criterion are made only for --by
 
@@ -84,12 +86,24 @@ def audit_rows(plan: AuditPlan, watch: Watch | None = None, *, beside: Sequence[
     tables = (
         rankings_tables(data) if plan.ranked else pair_tables(data, _slices(data)) if plan.pairwise else _scores(data)
     )
+    if data.gold_of_pairs and not plan.where:
+        tables += _choices(plan, data)
     if plan.means:
-        tables.append(_means_table(data))
+        tables.append(slice_means.columns_table(data, _slices(data)))
     if not tables:
         raise UserError(f"{plan.file}: name a column of verdicts with --score, of gold with --gold, or both")
     told = dataclasses.replace(asked, scale=data.plan.scale)
     return Audit(str(plan.file), len(data), tuple(tables), tuple(data.notes), told.to_dict()), data
+
+
+def _choices(plan: AuditPlan, data: Data) -> Iterator[Table]:
+    """The choices that follow from scores of single responses, against gold that says which of two is better."""
+    kept = ("file", "gold", "gold_file", "key", "draws", "level", "seed")
+    with of_choices(AuditPlan(**{name: getattr(plan, name) for name in kept})) as pairs:
+        told = _loaded(pairs)
+        for found in pair_tables(told, []):
+            yield dataclasses.replace(found, name=PAIR_FAILURES) if found.name == "failures" else found
+        data.notes += told.notes
 
 
 def rows_of(plan: AuditPlan) -> Data:
@@ -237,10 +251,13 @@ def _scores(data: Data) -> list[Table]:
     tables = [
         failure_table(given.status, how.level, data.words.get("marker"), given.cluster, data.words.get("conflict"))
     ]
-    tables.extend(leaderboard(data, given))
+    totals = sheet_totals(data, given)
+    data.notes += [] if totals is None else [weights_told(totals)]
+    tables.extend(leaderboard(data, given, totals))
     slices = _slices(data)
     if not plan.gold:
-        tables.append(unlabelled_table([("all", np.ones(len(data), bool))], given, how, ""))
+        every = [("all", np.ones(len(data), bool))]
+        tables.append(unlabelled_table(every, given, how, "", totals and totals.given))
         tables.extend(_sliced(given, slices, how, labelled=False))
     if not plan.gold and "retest" in data.numbers:
         tables.append(baselines_table(data, given, how))
@@ -380,18 +397,3 @@ def _raters(data: Data, given: Scored) -> list[Table]:
         raters_table(given.raters, how, nominal=False, cluster=given.cluster),
         rater_pairs_table(given.raters, plan.gold, how, nominal=False, shared=True, cluster=given.cluster),
     ]
-
-
-def _means_table(data: Data) -> Table:
-    """Means of any numeric columns, per slice where there are slices."""
-    how = data.plan.resampling
-    groups, cluster = _slices(data), data.words.get("cluster")
-    codes, names = groups[0][0] if groups else (np.zeros(len(data), np.int64), ["all"])
-    rows: list[list[Cell]] = []
-    for (i, column), (code, name) in itertools.product(enumerate(data.plan.means), enumerate(names)):
-        mine = codes == code
-        known = mine & ~np.isnan(data.numbers[f"mean {i}"])
-        inside = cluster.codes[known] if cluster is not None else None
-        found = mean_estimate(data.numbers[f"mean {i}"][known], how.level, inside, dropped=int((mine & ~known).sum()))
-        rows.append([f"{name}: {column}" if groups else column, found.n, found])
-    return table("means", "Means", ("column", "n", "mean"), rows)

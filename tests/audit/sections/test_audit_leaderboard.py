@@ -120,6 +120,7 @@ def test_a_sheet_with_weights_ranks_by_weighted_totals(own: bool, tmp_path: Path
     assert rate is not None
     assert rate.value == pytest.approx(1 / 3)  # by total: two lost, one won
     assert "(right 3, short 1)" in " ".join(found["leaderboard"].notes)
+    assert any("(right 3, short 1): figures of all rows count each verdict alike" in note for note in found.notes)
     where = audit_file(AuditPlan(tmp_path / "run", draws=20, where=("criterion=short",))).result(Leaderboard)
     assert where is not None
     assert (list(where.systems), where.weights) == (["y", "x"], "")
@@ -152,9 +153,17 @@ def test_a_response_that_failed_by_one_criterion_has_no_weighted_score(tmp_path:
     runs.dikast_here(
         "grade", items, "--judge", "mock:random,failing=.3", "--rubric", rubric, "--out", tmp_path / "run", "-q"
     )
-    board = audit_file(AuditPlan(tmp_path / "run", draws=20)).result(Leaderboard)
+    found = audit_file(AuditPlan(tmp_path / "run", draws=20))
+    board = found.result(Leaderboard)
     assert board is not None
     totals = runs.lines(tmp_path / "run" / "totals.jsonl")
+    known = [1 + 4 * one["total"] for one in totals if one["total"] is not None]
+    weighed = found["scores"].estimate("responses, by weight", "mean score")
+    assert (weighed.n, weighed.dropped, weighed.value) == (
+        len(known),
+        40 - len(known),
+        pytest.approx(sum(known) / len(known)),
+    )
     for name, each in board.systems.items():
         known = [one["total"] for one in totals if one["item"][0] == name and one["total"] is not None]
         assert (each.mean.n, each.failed) == (len(known), 20 - len(known))

@@ -11,7 +11,7 @@ from dikast.audit.estimate import Estimate
 from dikast.audit.rendering import Cell, Table, table
 from dikast.audit.results import Leaderboard, SystemScore
 from dikast.audit.sections.head_to_head import MOST_SYSTEMS, scored_table
-from dikast.audit.sections.sheet_totals import sheet_totals
+from dikast.audit.sections.sheet_totals import Totals
 from dikast.audit.statistics.agreement import range_of
 from dikast.audit.statistics.intervals import mean_estimate, share
 from dikast.audit.statistics.length_bias import length_controlled_means
@@ -24,16 +24,16 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 
-def leaderboard(data: Data, given: Scored) -> Iterator[Table]:
+def leaderboard(data: Data, given: Scored, totals: Totals | None) -> Iterator[Table]:
     """The systems of a run whose items say which system each response is of; none where fewer than two are known.
 
-    Where criteria weigh unequally, a response counts with the weighted total of its criteria.
+    Where criteria weigh unequally, a response counts with the weighted total of its criteria, given as `totals`.
     """
     systems, prompts = (data.words.get(role) for role in PLAYED)
     if systems is None or len(systems.names) < 2:
         return
     criteria = data.words.get("criterion", Words(np.zeros(len(data), np.int64), [""]))
-    totals, level = sheet_totals(data, given), data.plan.level
+    level = data.plan.level
     length = data.numbers.get("length", data.numbers.get(PLAYED_LENGTH))
     if totals is None:
         yield from leaderboard_tables(systems, prompts, criteria, given, level, length=length)

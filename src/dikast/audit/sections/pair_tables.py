@@ -101,7 +101,7 @@ def _failures(data: Data, given: Paired) -> Iterator[Table]:
     shown, swapped = (data.words.get(name) for name in ("marker", "marker_swapped"))
     torn, torn_swapped = (data.words.get(name) for name in ("conflict", "conflict_swapped"))
     if given.status_shown is None or given.status_swapped is None:
-        yield failure_table(given.status, level, shown, cluster, torn)
+        yield failure_table(given.status, level, shown, cluster, torn, what="pair" if given.joint else "verdict")
         return
     marker = shown if shown is None or swapped is None else joined_marker(shown, swapped)
     either = torn if torn is None or torn_swapped is None else joined_conflict(torn, torn_swapped)

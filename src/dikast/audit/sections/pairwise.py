@@ -362,9 +362,11 @@ def preference_table(given: Paired) -> Table:
         note = f"to distinguish {wins / decided:.3f} from one half with power .8 takes {needed:,} {told}"
         if given.one_order:
             note += ": also where it is the slot that wins, not a response"
-    joint = "joint verdicts of both orders: "
     both = given.joint or given.two_games == "both"
-    joint += "a side wins where both name it" if both else TWO_GAMES[given.two_games]
+    joint = "a side wins where both name it" if both else TWO_GAMES[given.two_games]
+    joint = f"joint verdicts of both orders: {joint}"
+    if given.joint and not given.may_disagree:
+        joint = _orders_told(given).removeprefix("both together: ")
     return table(
         "preferences",
         f"Preferences in {counted(int(known.sum()), 'pair')}",

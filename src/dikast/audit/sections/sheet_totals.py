@@ -63,6 +63,14 @@ def sheet_totals(data: Data, given: Scored) -> Totals | None:
     return Totals(rows, view, told)
 
 
+def weights_told(totals: Totals) -> str:
+    """What the weights of criteria change, and what they do not."""
+    return (
+        f"criteria weigh unequally ({totals.weights}): figures of all rows count each verdict alike; the leaderboard, "
+        "and without gold the row 'responses, by weight', show weighted means of responses"
+    )
+
+
 def _of_row(sheet: Mapping[str, float], criterion: str) -> Mapping[str, float]:
     """The weights that a row's response is summed by: of the sheet, or of a single rubric that its item brought."""
     return sheet if criterion in sheet else {criterion: 1.0}

@@ -1,5 +1,6 @@
 """Means over slices: every slice has equal weight, whatever its size; correlations also through Fisher's z."""
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 
@@ -8,12 +9,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from dikast.audit.estimate import Estimate
 from dikast.audit.rendering import Cell, Table, table
+from dikast.audit.sections.slices import Slices
 from dikast.audit.statistics.agreement import BY_ROW, range_of
 from dikast.audit.statistics.building_blocks.linearised import ORDER, Linear, linear_pearson, linear_spearman
 from dikast.audit.statistics.concordance import by_item
-from dikast.audit.statistics.intervals import error_of, kept_within, t_of, z_of
+from dikast.audit.statistics.intervals import error_of, kept_within, mean_estimate, t_of, z_of
 from dikast.audit.tables.choices import Share
 from dikast.audit.tables.columns import rows_by
+from dikast.audit.tables.load import Data
 from dikast.audit.tables.paired import Paired
 from dikast.audit.tables.scored import Scored
 from dikast.core.text import counted
@@ -115,3 +118,17 @@ def _table(by: str, slices: int, columns: Sequence[str], cells: list[list[Cell]]
         "intervals: for these slices, with their rows resampled; they do not extend to other slices",
         f"undefined in some slices, which are left out: {undefined}" if undefined else "",
     )
+
+
+def columns_table(data: Data, groups: Slices) -> Table:
+    """Means of any numeric columns, in each slice if there are slices."""
+    how, cluster = data.plan.resampling, data.words.get("cluster")
+    codes, names = groups[0][0] if groups else (np.zeros(len(data), np.int64), ["all"])
+    rows: list[list[Cell]] = []
+    for (i, column), (code, name) in itertools.product(enumerate(data.plan.means), enumerate(names)):
+        mine = codes == code
+        known = mine & ~np.isnan(data.numbers[f"mean {i}"])
+        inside = cluster.codes[known] if cluster is not None else None
+        found = mean_estimate(data.numbers[f"mean {i}"][known], how.level, inside, dropped=int((mine & ~known).sum()))
+        rows.append([f"{name}: {column}" if groups else column, found.n, found])
+    return table("means", "Means", ("column", "n", "mean"), rows)

@@ -76,8 +76,13 @@ def slice_table(codes: Codes, names: Sequence[str], given: Scored, how: Resampli
     )
 
 
-def unlabelled_table(slices: Sequence[tuple[str, Masks]], given: Scored, how: Resampling, by: str) -> Table:
-    """Without gold: how often each slice failed, its mean score, and how evenly labels are used."""
+def unlabelled_table(
+    slices: Sequence[tuple[str, Masks]], given: Scored, how: Resampling, by: str, totals: Scored | None = None
+) -> Table:
+    """Without gold: how often each slice failed, its mean score, and how evenly labels are used.
+
+    `totals`, the weighted totals of responses where criteria weigh unequally, are a row of their own.
+    """
     rows: list[list[Cell]] = []
     for name, mine in slices:
         kept = mine & ~np.isnan(given.score)
@@ -95,6 +100,13 @@ def unlabelled_table(slices: Sequence[tuple[str, Masks]], given: Scored, how: Re
                 spread_of(given.score[kept], given.scale, how, inside),
             ]
         )
+    if totals is not None:
+        known = ~np.isnan(totals.score)
+        failed = share(~known, how.level, totals.cluster)
+        mean = mean_estimate(
+            totals.score[known], how.level, totals.clusters(known), dropped=int((~known).sum()), within=totals.bounds
+        )
+        rows.append(["responses, by weight", len(known), int(known.sum()), failed, mean, None])
     columns = (by or "rows", *COUNTS, "mean score", "discrimination")
     return table(
         f"by {by}" if by else "scores",

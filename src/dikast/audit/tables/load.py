@@ -70,6 +70,7 @@ class Data:
     objects: dict[str, list[Any]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     scales: RowScales | None = None  # where rows lie on several scales, or gold on another than scores
+    gold_of_pairs: bool = False  # rows are single responses, and gold says which of two is better
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -86,6 +87,7 @@ class Data:
             {name: [values[i] for i in at] for name, values in self.objects.items()},
             self.notes,
             None if self.scales is None else self.scales.rows(at),
+            self.gold_of_pairs,
         )
 
 
@@ -108,6 +110,7 @@ def load(plan: AuditPlan, watch: Watch | None = None) -> Data:
     data.notes += [] if run else duplicate_note(data.keys, keys)
     if isinstance(rows, RunRows):
         data.notes += rows.notes()
+        data.gold_of_pairs = rows.of_choices > 0
         data.notes += unmatched_items(data.words.get("item"), gold, rows.asked_once_items)
     data = _filtered(data, plan)
     if "chance" in data.objects:
@@ -373,8 +376,8 @@ def _without_empty_gold(data: Data) -> Data:
         return data
     empty = ", ".join(repr(name) for i, name in enumerate(gold) if i not in rated)
     if not rated and data.plan.file.is_dir() and data.plan.gold_file is None and gold == ("gold",):
-        data.notes.append("the run has no gold for these rows")
-    elif not rated:
+        data.notes += [] if data.gold_of_pairs else ["the run has no gold for these rows"]
+    elif not rated and not data.gold_of_pairs:
         raise UserError(f"{data.frame.path}: no row has gold in {empty}: is it the right column?")
     else:
         data.notes.append(f"{empty} rated nothing: left out")

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 from dikast.audit.tables.record_rows import Rows
@@ -15,7 +14,7 @@ from dikast.core.gold import LABEL_CHANCE, gold_number, gold_of_pair, gold_of_re
 from dikast.core.records import escaped_formula
 from dikast.core.runs.current_verdicts import RunReader
 from dikast.core.runs.judge_lock import read_lock
-from dikast.core.runs.run_files import AGAIN, COMBINED, GOLD, META, PREFERENCES, VERDICTS, check
+from dikast.core.runs.run_files import AGAIN, COMBINED, GOLD, META, VERDICTS, check
 from dikast.core.runs.samples import Vote, join_votes
 from dikast.core.runs.schema import GoldLine, MetaLine, derived_lines
 from dikast.core.scale import Scale
@@ -119,9 +118,8 @@ class RunRows(Rows):
             yield f"{counted(self.outdated, 'joint verdict')} of other samples left out: run again to join these"
         if self.of_choices:
             yield (
-                "gold says which of two responses is better, and these rows are single responses: compare the choices "
-                f"with it by dikast audit {quote(str(Path(self.path) / PREFERENCES))} --pairwise --score outcome "
-                f"--gold gold@{quote(str(Path(self.path) / GOLD))} --id item"
+                "gold says which of two responses is better, and these rows are single responses: gold is compared "
+                "with the choices that follow from their scores (not with --where)"
             )
 
     def _of_schedule(self, pairs: Pairs) -> Pairs:

@@ -26,7 +26,8 @@ _WITHDRAWN = phrases.compiled(
         "(?:that|this|it)(?:['’]s| is| was) the wrong way a?round,"
         "I (?:cannot|can['’]t|could not) (?:decide|choose|tell which), never ?mind, oops, on second thought,"
         r"actually\W{1,3}no(?=\W|$), no\W{1,3}wait(?=\W|$), hard to (?:say|tell)(?=\W|$),"
-        r"(?:I(?:['’]m| am| remain) (?:still )?|(?<=[;.!?] )(?:still )?)undecided(?=\s*(?:[.;!]|$)),"
+        r"(?:I(?:['’]m| am| remain| stay) (?:still )?|(?<=[;.!?] )(?:still )?)undecided"
+        r"(?=\s*(?:[.;!]|$)|\s(?:between|about)\s(?:the\s(?:two|both|responses|answers)|them|both|these)(?!\w)),"
         r"but so (?:is|was) (?:this|mine)(?=\s*(?:[.;!]|$)),"
         r"I(?:['’]m| am) (?:0 ?%|zero per ?cent|not at all) (?:sure|certain|confident),"
         rf"{_BARE}(?:0 ?%|zero per ?cent|not at all) (?:sure|certain|confident)(?=\s*(?:[.;!]|$)),"
@@ -116,6 +117,7 @@ _PART_OF_IT = phrases.compiled(
     r"(?=(?:\d{1,3}|[AB])(?:\s(?:for|in|on)\s|\s?\())",
 )
 _SELF = re.compile(r"\[\s?\w|\w")  # a label that begins with a marker of its own: "[RESULT] 4", "Verdict: 4"
+_FENCES = ("```", "~~~")
 _NEAR, _REACH = 60, 2000  # characters between alternatives, and to a correction
 _LOOK_BACK, _LOOK_ON = 120, 300
 
@@ -156,16 +158,25 @@ def _alternatives(text: str, stated: Stated, earlier: tuple[Stated, ...]) -> str
         return f"each label has a remark of its own: {text[before.start : stated.end][:120]!r}"
     if _of_one_sentence(gap) and not (stated.words or before.words or own):
         return f"one sentence states two verdicts: {text[before.start : stated.end][:120]!r}"
+    if _in_one_block(text, before, gap):
+        return f"one block of code holds two verdicts: {text[before.start : stated.end][:120]!r}"
     if len(gap) > _NEAR or _ALTERNATIVE.fullmatch(gap) is None:
         return ""
-    if not gap.strip() and text.count("```", 0, stated.start) % 2:
-        return f"one block of code holds two verdicts: {text[before.start : stated.end][:120]!r}"
     bare = not gap.strip(" *_`.;")
     if _CONNECTED.search(gap) is None and (
         "\n" in gap or text[stated.start] == "{" or (bare and _SELF.match(text, stated.start))
     ):
         return ""  # on separate lines, in two objects, or with a marker each: the last one counts
     return f"two verdicts stand side by side: {text[before.start : stated.end][:120]!r}"
+
+
+def _in_one_block(text: str, before: Stated, gap: str) -> bool:
+    """Whether one block of code holds both labels, the second with nothing or the same words before it."""
+    if not any(text.count(fence, 0, before.start) % 2 and fence not in gap for fence in _FENCES):
+        return False
+    lead = text[: before.start].rpartition("\n")[2].strip()
+    between, _, own = gap.rpartition("\n")
+    return not between.strip() and own.strip() in ("", lead)
 
 
 def _commented(text: str, stated: Stated) -> bool:

@@ -17,6 +17,7 @@ from dikast.audit.estimate import Estimate
 from dikast.audit.panel_audit import asked_in_one_order, panel_audit
 from dikast.audit.plan import AuditPlan
 from dikast.audit.rendering import Audit
+from dikast.audit.results import Accuracy
 from dikast.audit.tables.record_rows import Rows
 from dikast.audit.tables.row_scales import check_same_scale
 from dikast.audit.tables.run_rows import (
@@ -90,6 +91,11 @@ class RunPage:
     def pairwise(self) -> bool:
         """Whether verdicts are choices between two responses."""
         return self.kind == "pairwise"
+
+    @property
+    def chosen(self) -> bool:
+        """Whether choices are compared with gold: verdicts of pairs, or what follows from two graded responses."""
+        return self.pairwise or (self.audit is not None and self.audit.result(Accuracy) is not None)
 
 
 def collect(folder: Path, asked: Asked, rival: Path | None = None) -> RunPage:

@@ -63,8 +63,8 @@ def of_judge(page: RunPage) -> Conclusion:
     if main is None:
         return Conclusion("grey", "Not known whether the judge is right: there is no gold", "name gold to find out")
     name, found = main
-    what = "Accuracy" if page.pairwise else "Correlation with gold (Pearson)"
-    rows = counted(found.n, "pair" if page.pairwise else "row")
+    what = "Accuracy" if page.chosen else "Correlation with gold (Pearson)"
+    rows = counted(found.n, "pair" if page.chosen else "row")
     if math.isnan(found.value):
         said = [label for label, (count, _) in page.labels.items() if count]
         if len(said) == 1 and found.n >= FEW:
@@ -77,15 +77,15 @@ def of_judge(page: RunPage) -> Conclusion:
         told = f"Too few rows to conclude anything: {figure}"
         return Conclusion("amber", told, f"fewer than {FEW} rows with gold", few=True)
     beside = audit.result(Baselines)
-    best = beside.best("all" if page.pairwise else name) if beside else None
-    floor = best.statistics["all" if page.pairwise else name].value if best else 0.0
+    best = beside.best("all" if page.chosen else name) if beside else None
+    floor = best.statistics["all" if page.chosen else name].value if best else 0.0
     if not found.low > floor:
         than = best.label if best is not None and floor else "a constant"
         told = f"Do not use: not shown to be better than {than} ({floor:.2f}). {figure}"
         return Conclusion("red", told, "the interval does not lie above the best judge that ignores the input")
     if lost := _lost(page):
         return Conclusion("amber", f"Better than a judge that ignores the input, with gaps. {figure}", lost)
-    ceiling = beside.ceiling("all" if page.pairwise else name) if beside else None
+    ceiling = beside.ceiling("all" if page.chosen else name) if beside else None
     return _against_people(figure, found, ceiling)
 
 
@@ -120,7 +120,7 @@ def of_judges(pages: Sequence[RunPage]) -> Conclusion | None:
     if board is None:
         return None
     best, other = board.rows[0], board.rows[1]
-    what = "accuracy" if pages[0].pairwise else "correlation"
+    what = "accuracy" if pages[0].chosen else "correlation"
     rival = pages[1].audit if len(pages) == 2 else None
     if rival is not None and "rival" in rival:
         less = rival["rival"].estimate("accuracy (all)" if pages[0].pairwise else "pearson", "difference")

@@ -9,7 +9,7 @@ from dikast.audit.rendering import Table, shown
 from dikast.core.text import counted, markdown, printable
 from dikast.surface.report import headline
 from dikast.surface.report.collect import RunPage
-from dikast.surface.report.conclusion import conclusion, of_judges
+from dikast.surface.report.conclusion import Conclusion, conclusion, of_judges
 from dikast.surface.report.gates import Gate
 from dikast.surface.report.page import side_by_side
 from dikast.surface.report.subject import subject
@@ -83,7 +83,10 @@ def to_markdown(pages: Sequence[RunPage], gates: Sequence[Gate], title: str) -> 
 
 
 def to_junit(pages: Sequence[RunPage], gates: Sequence[Gate]) -> str:
-    """Gates as test cases, and the verdicts of the queue that failed as errors (at most 1,000); all are counted."""
+    """Gates as test cases, and the verdicts of the queue that failed as errors (at most 1,000); all are counted.
+
+    The output of each suite opens with the conclusion of its run, that of the gates with which judge is best.
+    """
     suites = Xml.Element("testsuites", name="dikast")
     suite = Xml.SubElement(suites, "testsuite", name="gates", tests=str(len(gates)))
     suite.set("failures", str(sum(not gate.met for gate in gates)))
@@ -91,6 +94,8 @@ def to_junit(pages: Sequence[RunPage], gates: Sequence[Gate]) -> str:
         case = Xml.SubElement(suite, "testcase", classname="gates", name=_xml(gate.text))
         if not gate.met:
             Xml.SubElement(case, "failure", message=_xml(str(gate)))
+    if best := of_judges(pages):
+        Xml.SubElement(suite, "system-out").text = _xml(_concluded(best))
     for page in pages:
         failed = [entry for entry in page.entries if entry.status != "ok"][:_MOST_CASES]
         more = max(0, page.failed - len(failed))
@@ -104,8 +109,12 @@ def to_junit(pages: Sequence[RunPage], gates: Sequence[Gate]) -> str:
             )
         out = Xml.SubElement(suite, "system-out")
         unlisted = [f"{counted(more, 'error')} without a test case: --queue N shows more"] if more else []
-        out.text = _xml("\n".join([headline.opening(page), *page.missing, *unlisted]))
+        out.text = _xml("\n".join([_concluded(conclusion(page)), headline.opening(page), *page.missing, *unlisted]))
     return Xml.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _concluded(found: Conclusion) -> str:
+    return f"{found.text}. {found.light.capitalize()}: {found.why}."
 
 
 def _judged(page: RunPage) -> dict[str, str]:

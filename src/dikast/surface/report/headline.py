@@ -67,9 +67,9 @@ def sentence(page: RunPage) -> str:
     if math.isnan(found.value):
         why = "there is no verdict to compare" if found.n == 0 else _why(found) or "one column is constant"
         return f"{told}; {name} with gold is undefined ({why})."
-    best, of = _best_baseline(page, "all" if page.pairwise else name), ", of goodness," if page.goodness else ""
+    best, of = _best_baseline(page, "all" if page.chosen else name), ", of goodness," if page.goodness else ""
     beside = "" if best is None else f"; best baseline that ignores the input: {best[1]:.3f} ({best[0]})"
-    rows = counted(found.n, "pair" if page.pairwise else "row")
+    rows = counted(found.n, "pair" if page.chosen else "row")
     alone = f" ({_no_interval(found).replace(' (', ': ').removesuffix(')')})" if math.isnan(found.low) else ""
     return f"{told}; {name} with gold{of} is {found:.3f}{alone} on {rows}{beside}."
 
@@ -177,7 +177,7 @@ def main_figure(page: RunPage) -> tuple[str, Estimate] | None:
     audit = page.audit
     if audit is None:
         return None
-    if page.pairwise:
+    if page.chosen:
         choices = audit.result(Accuracy)
         return ("accuracy in one order" if page.one_order else "accuracy", choices.rules["all"]) if choices else None
     scores = audit.result(Agreement)
@@ -188,7 +188,7 @@ def ruled(page: RunPage) -> list[Ruler]:
     """Statistics between the best baseline and the ceiling, for the figure."""
     beside = page.audit.result(Baselines) if page.audit else None
     found = []
-    for name in ("all", "no_gold_ties") if page.pairwise else _RULED:
+    for name in ("all", "no_gold_ties") if page.chosen else _RULED:
         judge = beside.judge.get(name) if beside else None
         if beside is not None and judge is not None:
             best, ceiling = _best_baseline(page, name), beside.ceiling(name)
@@ -245,7 +245,7 @@ def _agreement(page: RunPage) -> Card:
     what = f"{name} of goodness" if page.goodness else name
     notes = [f"{_plain_interval(found)} {what}, n {found.n:,}".strip(), _why(found) if math.isnan(found.value) else ""]
     if (beside := page.audit.result(Baselines)) is not None:
-        column = "all" if page.pairwise else name
+        column = "all" if page.chosen else name
         best, ceiling = _best_baseline(page, column), beside.ceiling(column)
         notes.append(
             f"best baseline {best[1]:.3f} ({best[0]})"
@@ -274,6 +274,7 @@ def _bias(page: RunPage) -> Card:
     title = "Mean error (bias): score minus gold" + (", as goodness (0 to 1)" if page.goodness else "")
     if bias is None:
         why = "there is no gold" if agreement is None else "gold is on no known scale"
+        why = "gold says which of two responses is better" if page.chosen else why
         return Card(title, "unknown", (why, *notes), "unknown")
     value = "undefined" if math.isnan(bias.value) else f"{bias.value:+z.3f}"
     return Card(title, value, (_plain_interval(bias), *notes))

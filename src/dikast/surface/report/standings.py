@@ -132,7 +132,7 @@ def board_of_judges(pages: Sequence[RunPage]) -> Standings | None:
         more = (_share(failures.failed if failures else None), _count(main.n), Cell(one_line(page.judge, 60)))
         rows.append(Standing(_rank(rank), page.name, main, more))
     ends = [end for row in rows for end in (row.main.low, row.main.high, row.main.value) if not math.isnan(end)]
-    name = "accuracy" if pages[0].pairwise else f"agreement ({found[0][1]})"
+    name = "accuracy" if pages[0].chosen else f"agreement ({found[0][1]})"
     note = (
         "Agreement with gold. Rank set: every place that the intervals leave open (intervals that overlap decide"
         " nothing); differences on the same items are below."
