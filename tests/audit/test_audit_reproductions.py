@@ -132,22 +132,64 @@ def test_rows_that_are_all_floor_are_failures_not_threes(recorded: Path, audited
     assert np.isnan(from_logprobs(columns, Scale.parse("1-5"), math.log(1e-5)).expected[floor]).all()
 
 
+DOCS = Path(__file__).parents[2] / "docs" / "reproductions.md"
+FITTED = {"llava_critic7b": "LLaVA-Critic-7B", "phi4": "Phi-4", "gemini25flash": "Gemini-2.5-Flash"}
+READOUT = {
+    "likeliest label": "likeliest label (mode)", "expected score": "expected score",
+    "expected less likeliest, paired": "expected less mode",
+    "expected, isotonic, cross-fitted": "expected, isotonic (cross-fitted)",
+    "the same fitted by data set": "expected, isotonic by slice",
+}  # fmt: skip
+
+
+def documented(head: str) -> list[dict[str, str]]:
+    """The rows of the table of docs/reproductions.md whose first column is called `head`."""
+    lines = DOCS.read_text("utf-8").splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith(f"| {head} |"))
+    table = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines[start:]]
+    rows = table[2 : next((i for i, line in enumerate(lines[start:]) if not line.startswith("|")), None)]
+    return [dict(zip(table[0], row, strict=True)) for row in rows]
+
+
+def printed(found: dict[str, Any], like: str) -> str:
+    """An estimate in as many digits as `like`, with as much of its interval."""
+    digits = len(re.findall(r"(?<=\.)\d+", like)[0])
+    told = f"{found['value']:{'+' if like[0] == '+' else ''}.{digits}f}"
+    if "[" in like:
+        told += f" [{found['low']:.3f}, {found['high']:.3f}]"
+    elif "±" in like:
+        told += f" ±{(found['high'] - found['low']) / 2:.3f}"
+    return re.sub(r"(?<!\d)0(?=\.)", "", told) if re.search(r"(?<!\d)\.", like) else told
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("judge", ["llava_critic7b", "phi4", "gemini25flash"])
-def test_expected_scores_calibration_and_conformal_widths(judge: str, audited: Run) -> None:
+@pytest.mark.parametrize("judge", FITTED)
+def test_what_is_fitted_on_folds_is_as_documented(judge: str, audited: Run) -> None:
     by = ("--id", "sample_id", "--by", "orig_dataset@llava_critic7b_mllmjudge_error.csv")
-    found = audited(f"vlm_judge_uncertainty/{judge}_mllmjudge.csv", *VLM, "--logprobs", LOGPROBS, *by)
-    less = cells(found, "readout", "score")["expected less mode"]
-    assert less["pearson"]["value"] > 0
+    found = audited(f"vlm_judge_uncertainty/{judge}_mllmjudge.csv", *VLM[:-2], "--logprobs", LOGPROBS, *by)
+    scores = cells(found, "readout", "score")
+    for row in documented("Pearson"):
+        told = row[FITTED[judge]]
+        assert printed(scores[READOUT[row["Pearson"]]]["pearson"], told) == told, row["Pearson"]
     calibration = cells(found, "calibration", "probabilities")
-    assert calibration["as read"]["ECE"]["value"] > 0.5
-    assert calibration["temperature"]["ECE"]["value"] < 0.05
-    assert calibration["ordinal"]["log loss"]["value"] < calibration["as read"]["log loss"]["value"]
+    mine, names = False, list[str]()
+    for row in documented("calibration"):
+        name = row.pop("calibration")
+        mine = name.startswith(FITTED[judge]) if name.endswith("as read") else mine
+        if mine:
+            names.append(name.removeprefix(FITTED[judge]).strip().replace("by data set", "by slice"))
+            for column, told in row.items():
+                assert printed(calibration[names[-1]][column], told) == told, (name, column)
+    assert names == ["as read", "temperature", "ordinal", "ordinal, by slice"]
     conformal = cells(found, "conformal", "rows")
-    assert len(conformal) == 15
-    assert 0.88 < conformal["all"]["coverage"]["value"] < 0.92
-    for name, row in conformal.items():
-        assert row["coverage (own radius)"]["high"] > 0.9, name
+    table = documented("data set")
+    assert {row["data set"] for row in table} == set(conformal)
+    for row in table:
+        each = conformal[row["data set"]]
+        width, share = each["width (own)"]["value"], each["share of scale (own)"]["value"]
+        told = f"{width:.2f} ({100 * share:.0f} %), {each['coverage (own radius)']['value']:.3f}"
+        assert told.replace(" 0.", " .") == row[FITTED[judge]], row["data set"]
+        assert each["coverage (own radius)"]["high"] > 0.9, row["data set"]
 
 
 # tifa

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dikast.audit.statistics.intervals import Resampling
-from dikast.lab.effects import ArmRun, _joined, effect
+from dikast.lab.effects import ArmRun, _joined, effect, range_of_effect
 
 FEW = Resampling(draws=300)
 
@@ -75,6 +75,18 @@ def test_items_without_a_verdict_in_any_arm_are_counted_and_left_out() -> None:
     alone = effect({"a": [graded(first)]}, {"a": 1}, "mean", how=FEW, trained=False)
     assert (alone.value, alone.n, alone.dropped) == (np.arange(3, 50).mean(), 47, 3)
     assert alone.low < alone.value < alone.high
+
+
+@pytest.mark.parametrize(
+    ("weights", "figure", "ends"),
+    [
+        ({"a": 1.0}, "mean", (0, 1)), ({"a": 1.0}, "exact", (0, 1)), ({"a": 1.0}, "pearson", (-1, 1)),
+        ({"a": 1.0, "b": -1.0}, "mean", (-1, 1)), ({"a": 1.0, "b": -1.0}, "bias", (-2, 2)),
+        ({"a": -0.5, "b": 0.0, "c": 0.5}, "mae", (-0.5, 0.5)),
+    ],
+)  # fmt: skip
+def test_the_range_of_an_effect(weights: dict[str, float], figure: str, ends: tuple[float, float]) -> None:
+    assert range_of_effect(weights, figure) == ends
 
 
 def test_arms_on_different_items_are_not_paired() -> None:

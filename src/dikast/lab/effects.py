@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from dikast.audit.estimate import Estimate, undefined
 from dikast.audit.statistics.against_gold.measures import MEASURES
+from dikast.audit.statistics.agreement import BY_ROW, range_of
 from dikast.audit.statistics.building_blocks.weights import Weighted, mean_of
 from dikast.audit.statistics.intervals import ALIKE, Resampling, bootstrap, t_of
 from dikast.core.text import counted
@@ -91,6 +92,15 @@ def effect(
     half = t_of(how.level, free) * error
     method = ("over items and seeds" if count > 1 else "over items") + (", not paired" if apart else ", paired")
     return Estimate(value, n, value - half, value + half, how.level, method, dropped)
+
+
+def range_of_effect(weights: Mapping[str, float], figure: str) -> tuple[float, float]:
+    """The least and the greatest value of an effect where scores and gold are shares of their scale, 0 to 1."""
+    low, high = (0.0, 1.0) if figure == "mean" else (-1.0, 1.0)
+    if figure in BY_ROW:
+        low, high = range_of(figure, (0.0, 1.0))
+    ends = [(weight * low, weight * high) for weight in weights.values()]
+    return sum(min(each) for each in ends), sum(max(each) for each in ends)
 
 
 def _joined(first: float, first_free: int, second: float, second_free: int) -> tuple[float, float]:

@@ -10,14 +10,14 @@ import orjson
 from numpy.typing import NDArray
 
 from dikast.audit.estimate import Estimate, undefined
-from dikast.audit.statistics.intervals import Resampling
+from dikast.audit.statistics.intervals import Resampling, kept_within
 from dikast.audit.tables.run_rows import RunRows, gold_by_item
 from dikast.core.errors import DataError, UserError
 from dikast.core.rubric import Rubric
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run_files import GOLD, changed_files
 from dikast.core.text import Located, in_shell
-from dikast.lab.effects import ArmRun, effect
+from dikast.lab.effects import ArmRun, effect, range_of_effect
 from dikast.lab.experiment import Effect, Experiment, read_experiment
 from dikast.lab.running import AGAIN, PLAN, read_plan
 from dikast.lab.stages import COST
@@ -193,7 +193,8 @@ def _measured(
     own = {arm: np.logical_or.reduce([~np.isnan(run.score) | ~np.isnan(run.gold) for run in runs])
            for arm, runs in lined.items()}  # fmt: skip
     apart = own if np.sum([rows.astype(int) for rows in own.values()], axis=0).max(initial=0) <= 1 else None
-    return effect(lined, weights, figure, how=how, cluster=cluster, trained=experiment.trains, apart=apart)
+    found = effect(lined, weights, figure, how=how, cluster=cluster, trained=experiment.trains, apart=apart)
+    return kept_within(found, range_of_effect(weights, figure))
 
 
 def _clusters(rows: RunVerdicts, keys: list[tuple[str, str, int]]) -> NDArray[np.int64]:
