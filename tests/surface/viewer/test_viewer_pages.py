@@ -68,6 +68,7 @@ def test_the_figure_of_a_run_says_what_it_is_of() -> None:
     for summary, told in (
         ({"preferences": {"choices": choices}}, "a 5, b 3, tie 0, disagree 2"),
         ({"preferences": {"choices": choices, "one_order": True}}, "in one order: a 5, b 3, tie 0"),
+        ({"preferences": {"choices": {**choices, "disagree": 0}}, "kind": "from-absolute"}, "a 5, b 3, tie 0"),
         ({"preferences": {"choices": choices}, "ranking": {"ranked": 7, "items": 8}}, "7 of 8 items ranked"),
         ({"criteria": {"one": mean, "two": good}}, "one 3.25 [3.00, 3.50] (n = 40); two 0.50 of goodness (n = 2)"),
         ({"criteria": dict.fromkeys("abcde", good)}.copy(), "; 2 more"),
@@ -287,6 +288,21 @@ def test_an_index_that_cannot_grow_is_told_and_kept(folder: Path, tmp_path: Path
     assert len(RunIndex(tmp_path).runs()) == 2
     index.look()
     assert len(index.runs()) == 3
+
+
+def test_verdicts_of_one_order_are_compared_with_joint_ones_as_such(tmp_path: Path) -> None:
+    rows = [{"id": f"i{k}", "instruction": "?", "response_a": "x", "response_b": "yy", "gold": "a"} for k in range(4)]
+    line = ("compare", runs.write_jsonl(tmp_path / "items.jsonl", rows), "--judge", "mock:first-slot", "-q")
+    for name, how in (("both", ()), ("one", ("--one-order",))):
+        done = runs.dikast_here(*line, "--rubric", "helpfulness", "--out", tmp_path / name, *how)
+        assert done.returncode == 0, done.stderr
+    pages = ViewerPages(RunIndex(tmp_path))
+    assert "verdict (one order)" in pages.run({"of": "one"})
+    assert "one order" not in pages.run({"of": "both"})
+    page = words(pages.compare({"show": "all"}, ["both", "one"]))
+    assert "one asked each pair in one order, and verdicts of the other run join both orders" in page
+    assert "model, item" not in page  # the items are the same
+    assert "the answer alone" in page
 
 
 def test_the_pairs_that_a_ranking_asked_in_one_order_are_shown_as_such(tmp_path: Path) -> None:

@@ -145,6 +145,12 @@ def _summary(folder: Path) -> dict[str, Any] | None:
     return value if not misfit(SummaryForm)(value) else None
 
 
+def in_one_order(folder: Path) -> bool:
+    """Whether a run asked each pair in one order."""
+    way = (read_lock(folder) or {}).get("way")
+    return isinstance(way, Mapping) and way.get("both_orders") is False
+
+
 def _counts(summary: Mapping[str, Any] | None) -> tuple[int, int]:
     """Questions that were answered, and those without a verdict."""
     status = (summary or {}).get("status") or {}
@@ -192,7 +198,8 @@ def figure_of(summary: Mapping[str, Any] | None) -> str:
         return f"{ranking.get('ranked', 0):,} of {counted(ranking.get('items', 0), 'item')} ranked"
     told = summary.get("preferences") or {}
     if isinstance(choices := told.get("choices"), Mapping):
-        said = {name: count for name, count in choices.items() if name != DISAGREE or not told.get("one_order")}
+        alone = told.get("one_order") or summary.get("kind") == "from-absolute"  # no orders that could disagree
+        said = {name: count for name, count in choices.items() if name != DISAGREE or not alone}
         counts = ", ".join(f"{name} {count:,}" for name, count in said.items())
         return f"in one order: {counts}" if told.get("one_order") else counts
     means = [mean for each in (summary.get("criteria") or {}).items() if (mean := _mean(*each))]

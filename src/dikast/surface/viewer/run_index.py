@@ -93,11 +93,14 @@ class Row(NamedTuple):
 
 @dataclass(slots=True)
 class _AskedRows(RunRows):
-    """Rows that also say which item they were asked about, by its fingerprint; of a ranking, those of all pairs."""
+    """Rows that also say which item they were asked about, by its fingerprint (of a pair with a shown first); of a
+    ranking, those of all pairs.
+    """
 
     def checked(self, verdict: dict[str, Any], path: Path, line: int) -> dict[str, Any]:
         row = RunRows.checked(self, verdict, path, line)
-        row["asked_item"] = (verdict.get("hashes") or {}).get("item") or ""
+        name = "asked_swapped" if "swapped" in row else "asked_item"
+        row[name] = (verdict.get("hashes") or {}).get("item") or ""
         return row
 
     def _of_schedule(self, pairs: Pairs) -> Pairs:
@@ -346,7 +349,8 @@ def _rows(folder: Path) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...]]]:
             anchor_of(kept), str(row["item"]), str(row["criterion"]), str(row["status"]), said, label_of(true) or "",
             None if gap != gap else gap,
         )  # fmt: skip
-        asked = (str(row["rubric"] or ""), row["asked_item"], orjson.dumps(offsets).decode())
+        of = row.get("asked_item", row.get("asked_swapped", ""))
+        asked = (str(row["rubric"] or ""), of, orjson.dumps(offsets).decode())
         yield searched, (*asked, orjson.dumps(kept).decode())
 
 

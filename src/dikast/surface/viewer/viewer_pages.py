@@ -28,7 +28,7 @@ from dikast.surface.report.subject import prompt_of
 from dikast.surface.viewer import item_notes
 from dikast.surface.viewer.lineage import found_above, lineage
 from dikast.surface.viewer.run_changes import SHOWS, changes, compared, count_compared, crossed, totals
-from dikast.surface.viewer.run_folders import LIVE_SECONDS, STATES, state_now
+from dikast.surface.viewer.run_folders import LIVE_SECONDS, STATES, in_one_order, state_now
 from dikast.surface.viewer.run_index import Listed, RunIndex
 
 PAGE = 100  # rows of a page
@@ -118,7 +118,7 @@ class ViewerPages:
         same = "path != ? and kind != 'panel' and data = ? and kind = ?"
         others = self.index.runs(same, (run.path, run.data, run.kind), most=200)
         return self._page(
-            "run", run.path, run=run, given=given, rows=rows, count=count, at=at,
+            "run", run.path, run=run, one_order=in_one_order(folder), given=given, rows=rows, count=count, at=at,
             prompt=prompt_of(lock.get("format")), steps=[] if panel else lineage(folder, run, lock),
             noted=Counter(note.item for note in item_notes.notes_in(folder)[0]),
             statuses=self.index.distinct(run.id, "status"), criteria=self.index.distinct(run.id, "criterion"),
@@ -171,6 +171,7 @@ class ViewerPages:
             sums=totals(self.index, one, two), changed=changes(self.root, one, two),
             cells=crossed(self.index, one, two),
             rows=compared(self.index, one, two, given["show"], given["q"], (at.number - 1) * PAGE, PAGE),
+            alone=[each.path for each in (one, two) if in_one_order(self.root / each.path)],
         )  # fmt: skip
 
     def problem(self, told: str) -> str:
