@@ -104,6 +104,8 @@ def test_chance_by_hand() -> None:
     assert math.isclose(found["exact"], 3 / 9)
     assert math.isclose(found["within_1"], 6 / 9)
     assert math.isclose(found["mae"], ((0 + 1 + 3) * 2 + 1 + 0 + 2) / 9)
+    assert by_chance("mae", [2, 4], [3, 4], 0.95).high > 7
+    assert by_chance("mae", [2, 4], [3, 4], 0.95, bounds=(1, 5)).high == 4  # no farther apart on that scale
 
 
 def test_continuous_scores_have_all_their_intervals() -> None:

@@ -50,6 +50,15 @@ def test_a_winner_wins_in_both_orders_and_its_interval_excludes_an_even_result(t
     assert isinstance(other, Meeting)
 
 
+def test_pairs_that_are_no_games_are_told(tmp_path: Path) -> None:
+    rows = [("x", "y", "a"), ("y", "x", "a")] * 5 + [("x", "x", "b")] * 3 + [("x", "", "a")] * 2
+    file = runs.write_jsonl(tmp_path / "x.jsonl", [{"a": a, "b": b or None, "said": said} for a, b, said in rows])
+    found = audit_file(AuditPlan(file, pairwise=True, score="said", first="a", second="b", draws=20))
+    assert [found["players"].estimate(name, "win rate (half)").n for name in "xy"] == [10, 10]
+    assert "3 pairs of a player with itself: not in the ranking, nor in games and win rates" in found.notes
+    assert any(note.startswith("2 pairs without the name of a player") for note in found.notes)
+
+
 def test_who_never_met_is_not_told(tmp_path: Path) -> None:
     found = meet(tmp_path, [("x", "y", "a", "a"), ("y", "z", "a", "b")])
     assert found.of("x", "z") is None

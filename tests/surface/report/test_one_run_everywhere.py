@@ -77,6 +77,16 @@ def test_headline_figures_agree_to_the_printed_digit(case: str, tmp_path: Path) 
         assert page["conclusion"]["text"] in plain, name
         assert page["headline"] in plain, name
 
+    # each test case of JUnit has a name of its own, also where a gate is on several runs
+    (tmp_path / "again").symlink_to(run)
+    gated = runs.dikast_here(
+        "report", run, tmp_path / "again", "--draws", "5", "-o", files["xml"], "--fail-over", "failed=1"
+    )
+    assert gated.returncode == 0, gated.stderr
+    gates = [each.get("name") for each in ElementTree.parse(files["xml"]).getroot()[0].findall("testcase")]
+    assert len(set(gates)) == 2
+    assert all(str(name).endswith(": failed=1") for name in gates)
+
     # failures
     (failed,) = (row for row in audit["tables"]["failures"]["rows"] if row["status"] == "failed")
     assert f"{failed['count']}  {shown(failed['share'], 4)}" in text

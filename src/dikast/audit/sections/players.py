@@ -1,6 +1,6 @@
 """The ranking of players from pairwise verdicts: the board, with counts, win rates, strengths and rank intervals."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,7 @@ Masks = NDArray[np.bool_]
 def ranking_tables(data: Data, given: Paired) -> list[Table]:
     """The board, the same with covariates held equal where there are any, and the share of cycles."""
     names, first, second = _players(data)
+    data.notes += _no_games(first, second)
     bouts = _bouts(data, given, names, first, second)
     if not len(bouts.first):
         raise UserError("no pair has both players and a verdict: there is nothing to rank")
@@ -171,6 +172,15 @@ def _played(given: Paired, first: Codes, second: Codes) -> Masks:
     return np.asarray(given.scored & (first >= 0) & (second >= 0) & (first != second))
 
 
+def _no_games(first: Codes, second: Codes) -> Iterator[str]:
+    """Which pairs (n,) are no games, whatever their verdict."""
+    unknown = (first < 0) | (second < 0)
+    if itself := int((~unknown & (first == second)).sum()):
+        yield f"{counted(itself, 'pair')} of a player with itself: not in the ranking, nor in games and win rates"
+    if lost := int(unknown.sum()):
+        yield f"{counted(lost, 'pair')} without the name of a player: not in the ranking, nor in games and win rates"
+
+
 def _weights(data: Data, given: Paired, at: Codes) -> Floats:
     return np.where(given.strong[at], data.plan.strong, 1.0)
 
@@ -263,8 +273,9 @@ def _counts(given: Paired, names: list[str], first: Codes, second: Codes, how: R
     outcomes = ("strong wins", "wins", "ties", "losses", "strong losses", *(["disagree"] if both else []))
     rows: list[list[Cell]] = []
     records: dict[str, PlayerRecord] = {}
+    games = (first >= 0) & (second >= 0) & (first != second)
     for code, name in enumerate(names):
-        as_first, as_second = (first == code) & (second != code), (second == code) & (first != code)
+        as_first, as_second = games & (first == code), games & (second == code)
         mine = np.where(as_second, 1 - worth, worth)  # what the player got of each row
         mine = np.where(lost_all, 0.0, mine)
         played = (as_first | as_second) & ~np.isnan(mine)

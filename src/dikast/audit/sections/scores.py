@@ -254,7 +254,8 @@ def _at_random(
     score, gold, cluster = given.score[chosen], given.gold[chosen], given.clusters(chosen)
     if given.own is not None:
         return chance_within(names, score, gold, given.own.codes[chosen], how, cluster)
-    found = {name: by_chance(name, score, gold, how.level, cluster) for name in names if name in CHANCE}
+    bounds = given.bounds
+    found = {name: by_chance(name, score, gold, how.level, cluster, bounds) for name in names if name in CHANCE}
     nought = Estimate(0.0, len(gold), level=how.level, method="expected under independence", note="0 by construction")
     return {name: found.get(name, each if math.isnan(each.value) else nought) for name, each in judge.items()}
 

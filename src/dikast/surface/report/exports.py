@@ -91,7 +91,8 @@ def to_junit(pages: Sequence[RunPage], gates: Sequence[Gate]) -> str:
     suite = Xml.SubElement(suites, "testsuite", name="gates", tests=str(len(gates)))
     suite.set("failures", str(sum(not gate.met for gate in gates)))
     for gate in gates:
-        case = Xml.SubElement(suite, "testcase", classname="gates", name=_xml(gate.text))
+        named = gate.text if len(pages) < 2 else f"{gate.run}: {gate.text}"  # one test case, one name
+        case = Xml.SubElement(suite, "testcase", classname="gates", name=_xml(named))
         if not gate.met:
             Xml.SubElement(case, "failure", message=_xml(str(gate)))
     if best := of_judges(pages):

@@ -1,5 +1,6 @@
 """What agreement chance alone gives: scores and golds with the shares they have, paired at random."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -8,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dikast.audit.estimate import Estimate
 from dikast.audit.statistics.against_gold.measures import MEASURES
+from dikast.audit.statistics.agreement import range_of
 from dikast.audit.statistics.building_blocks.contingency import Cells
 from dikast.audit.statistics.building_blocks.exact_means import NEAR, settled
 from dikast.audit.statistics.building_blocks.weights import TableStatistic, Weighted
@@ -39,8 +41,15 @@ def _distance(values: Floats, others: Floats) -> Floats:
 CHANCE: Mapping[str, Callable[[Floats, Floats], Floats]] = {"exact": _equal, "within_1": _near, "mae": _distance}
 
 
-def by_chance(name: str, score: ArrayLike, gold: ArrayLike, level: float, cluster: Codes | None = None) -> Estimate:
-    """A mean (one of CHANCE) over all pairs of a score and a gold, with the interval of that U-statistic.
+def by_chance(
+    name: str,
+    score: ArrayLike,
+    gold: ArrayLike,
+    level: float,
+    cluster: Codes | None = None,
+    bounds: tuple[float, float] = (-math.inf, math.inf),
+) -> Estimate:
+    """A mean (one of CHANCE) over all pairs of a score and a gold within `bounds`, with that U-statistic's interval.
 
     Each row moves it by its score's mean over all golds and its gold's mean over all scores.
     """
@@ -50,8 +59,7 @@ def by_chance(name: str, score: ArrayLike, gold: ArrayLike, level: float, cluste
     by_score, by_gold = CHANCE[name](x, np.sort(y)), CHANCE[name](y, np.sort(x))
     value = float(by_score.mean())
     found = mean_estimate(by_score + by_gold - value, level, cluster)
-    limits = (0.0, np.inf if name == "mae" else 1.0)
-    low, high = np.clip([found.low, found.high], *limits)
+    low, high = np.clip([found.low, found.high], *range_of(name, bounds))
     return replace(found, value=value, low=float(low), high=float(high), method="expected under independence")
 
 
