@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dikast.audit.graded_pairs import of_choices
 from dikast.audit.plan import BETWEEN, AuditPlan
 from dikast.audit.rendering import Audit, Table
 from dikast.audit.sections import slice_means
@@ -42,7 +43,6 @@ from dikast.audit.sections.within import within_table
 from dikast.audit.statistics.intervals import Resampling
 from dikast.audit.tables.canonical_order import in_canonical_order, sorted_names
 from dikast.audit.tables.columns import group_codes
-from dikast.audit.tables.graded_pairs import of_choices
 from dikast.audit.tables.load import Data, load
 from dikast.audit.tables.questions import clustered, one_row_each
 from dikast.audit.tables.record_rows import Watch

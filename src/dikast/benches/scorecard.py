@@ -11,10 +11,10 @@ import orjson
 
 from dikast.audit.audit import audit_rows
 from dikast.audit.estimate import Estimate
+from dikast.audit.graded_pairs import ALONE, of_choices
 from dikast.audit.plan import AuditPlan
 from dikast.audit.rendering import Audit, Table, table
 from dikast.audit.results import Accuracy, Agreement, Baselines, Calibration, Failures, Orders, plain
-from dikast.audit.tables.graded_pairs import ALONE, of_choices
 from dikast.benches.definition import Bench, load_bench
 from dikast.benches.length import length_bias
 from dikast.benches.official import OfficialFigure, columns_of, official_figures
