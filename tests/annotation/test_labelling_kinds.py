@@ -150,7 +150,8 @@ def test_feedback_of_two_runs_is_compared_blind(tmp_path: Path) -> None:
     ("more", "told"),
     [
         (("--ask", "feedback"), "give --feedback twice"), (("--feedback", "x"), "give --feedback twice"),
-        (("--pairs", "--ask", "spans"), "do not go together"), (("--ask", "claims", "--run", "x"), "mean of grades"),
+        (("--pairs", "--ask", "spans"), "do not go together"),
+        (("--ask", "claims", "--order", "active"), "give its run"),
     ],
 )  # fmt: skip
 def test_flags_that_do_not_go_together(more: tuple[str, ...], told: str, tmp_path: Path) -> None:

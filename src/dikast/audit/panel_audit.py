@@ -59,7 +59,8 @@ def panel_audit(plan: AuditPlan) -> Audit:
         file.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
         gold = any("gold" in row for row in rows)
         joint = audit_file(_plan(plan, file, run, pairs=pairs, gold=gold, metas=rows))
-        among = _among(plan, file, judges[0].folder, len(judges), pairs=pairs) if len(judges) > 1 else ()
+        spoke = [name for n in range(1, len(judges) + 1) if any(row[name := f"judge {n}"] is not None for row in rows)]
+        among = _among(plan, file, judges[0].folder, spoke, pairs=pairs) if len(spoke) > 1 else ()
     first = _judges_table([*names, f"panel of {len(judges)}"], [*each, joint], pairs=pairs)
     told = tuple(f"judge {name}: {note}" for name, found in zip(names, each, strict=True) for note in found.notes)
     return Audit(str(plan.file), joint.rows, (joint.tables[0], first, *among, *joint.tables[1:]), told, each[0].plan)
@@ -110,15 +111,15 @@ def _plan(plan: AuditPlan, file: Path, run: Run, *, pairs: bool, gold: bool, met
     )  # fmt: skip
 
 
-def _among(plan: AuditPlan, file: Path, first: Path, count: int, *, pairs: bool) -> tuple[Table, ...]:
-    """Agreement among the judges, measured as among raters; of pairs, orders that disagree are no verdict."""
+def _among(plan: AuditPlan, file: Path, first: Path, judges: list[str], *, pairs: bool) -> tuple[Table, ...]:
+    """Agreement among judges that have verdicts, as among raters; of pairs, orders that disagree are no verdict."""
     found = audit_file(
         AuditPlan(
-            file, gold=tuple(f"judge {number}" for number in range(1, count + 1)), pairwise=pairs,
-            scale=None if pairs else scale_of(first), draws=plan.draws, level=plan.level, seed=plan.seed,
+            file, gold=tuple(judges), pairwise=pairs, scale=None if pairs else scale_of(first),
+            draws=plan.draws, level=plan.level, seed=plan.seed,
         )
     )  # fmt: skip
-    titles = {"raters": f"{count} judges among themselves", "rater pairs": "Judge against judge"}
+    titles = {"raters": f"{len(judges)} judges among themselves", "rater pairs": "Judge against judge"}
     names = {"raters": "judges", "rater pairs": "judge pairs"}
     return tuple(
         dataclasses.replace(each, name=names[each.name], title=titles[each.name])

@@ -102,7 +102,8 @@ def alignment(folder: Path) -> Path:
         measures = [{"item": f"p{k}", "gold": gold, "reward": gold, "second": None} for k in range(24)]
         runs.write_jsonl(place / "held-out/measures.jsonl", measures)
         figure = {"value": gold, "low": gold - 0.08, "high": gold + 0.08, "n": 24}
-        change = {"change": {"value": gold - 0.4, "low": gold - 0.45, "high": gold - 0.35}} if more["round"] else {}
+        changed = {"value": gold - 0.4, "low": gold - 0.45, "high": gold - 0.35, "n": 24}
+        change = {"change": changed} if more["round"] else {}
         told = {"held_out": {name: figure | change for name in ("reward", "gold", "words", "kl")}, **more}
         (place / "report.json").write_text(json.dumps(told))
         return told
