@@ -39,7 +39,7 @@ def _graded(folder: Path, *judges: str) -> Path:
 
 
 def _report(folder: Path, *sources: Path) -> Path:
-    _done("report", *sources, "-o", folder / "page.html", "--draws", 100, "--queue", 12)
+    _done("report", *sources, "-o", folder / "page.html", "--draws", 100, "--queue", 4)
     return folder / "page.html"
 
 
@@ -148,7 +148,7 @@ def lab(folder: Path) -> Path:
 
 def proof(folder: Path) -> Path:
     """How a judge does on generated items whose gold is exact."""
-    _done("prove", "--judge", "mock:oracle,r=.8", "--limit", 12, "--out", folder / "proof", "-q")
+    _done("prove", "--judge", "mock:oracle,r=.8", "--calls", 200, "--out", folder / "proof", "-q")
     return folder / "proof" / "prove.html"
 
 

@@ -11,7 +11,7 @@ import axe
 from browser import Browser
 from surface.report.page_kinds import KINDS
 
-SIZES = [(390, True), (390, False), (1440, False), (1440, True)]
+SIZES = [(390, True), (390, False), (1440, False), (1440, True)]  # of pages of one style sheet, every second
 CONCLUDE = sorted(set(KINDS) - {"lab", "proof"})  # the others conclude by verdicts of their own
 
 
@@ -31,12 +31,17 @@ def page(request: pytest.FixtureRequest, pages: dict[str, Path], tmp_path_factor
 
 
 def _each(kind: str, size: tuple[int, bool], *, fast: bool) -> Any:
-    return pytest.param(kind, *size, marks=[] if fast else pytest.mark.slow)
+    together = pytest.mark.xdist_group(f"page of {kind}")  # one worker makes it
+    return pytest.param(kind, *size, marks=[together] if fast else [together, pytest.mark.slow])
 
 
 @pytest.mark.parametrize(
     ("page", "width", "dark"),
-    [_each(kind, size, fast=(kind, size) == ("alignment", SIZES[0])) for kind in KINDS for size in SIZES],
+    [
+        _each(kind, size, fast=(kind, size) == ("alignment", SIZES[0]))
+        for kind in KINDS
+        for size in (SIZES if kind in ("pairs", "bench") else SIZES[::2])
+    ],
     indirect=["page"],
 )
 def test_everybody_can_read_it(page: Path, width: int, dark: bool, tab: Browser) -> None:
