@@ -248,7 +248,7 @@ def test_a_folder_with_broken_files_is_told(tiny: Tiny, tmp_path: Path) -> None:
 
     folder = tmp_path / "broken"
     shutil.copytree(tiny("llama"), folder)
-    (folder / "model.safetensors").write_bytes(b"not safetensors")
+    (folder / "model.safetensors").write_bytes(b"not safetensors" * 10_000)
     with pytest.raises(UserError, match="cannot be loaded"):
         LocalEngine(str(folder), device="cpu")
 

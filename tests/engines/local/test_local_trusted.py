@@ -115,9 +115,10 @@ def test_pickled_weights_are_read_as_tensors_and_that_is_said_once(
 def test_pickled_weights_that_hold_more_than_tensors_are_refused(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, old: bool
 ) -> None:
-    pickled(model, {"model.norm.weight": Bomb(tmp_path / "ran")})
+    held = {"model.norm.weight": Bomb(tmp_path / "ran"), "rest": bytes(100_000)}  # large enough for the model
+    pickled(model, held)
     if old:
-        (model / "pytorch_model.bin").write_bytes(pickle.dumps({"x": Bomb(tmp_path / "ran")}))
+        (model / "pytorch_model.bin").write_bytes(pickle.dumps(held))
     with pytest.raises(UserError, match=r"hold more than tensors|cannot be loaded"):
         opened(model, monkeypatch)
     assert not (tmp_path / "ran").exists()

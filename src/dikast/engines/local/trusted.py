@@ -67,9 +67,12 @@ def pretrained_tokenizer(folder: str | Path) -> Any:
 
 @contextmanager
 def configured(
-    folder: str | Path, name: str = "config.json", told: str = "no model can be made with these settings"
+    folder: str | Path,
+    name: str = "config.json",
+    told: str = "no model can be made with these settings",
+    cure: str = "take the file from the model's source again",
 ) -> Iterator[None]:
-    """What fails inside is the fault of the settings in `folder`: UserError, which names the file.
+    """What fails inside is the fault of the settings in `folder`: UserError, which names the file and the cure.
 
     Classes of models check few of their settings, and raise whatever comes of a size that is none. Packages that do not
     import are no fault of the file.
@@ -80,9 +83,7 @@ def configured(
         raise
     except Exception as error:
         why = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        raise UserError(
-            f"{Path(folder) / name}: {told} ({why}): take the file from the model's source again"
-        ) from error
+        raise UserError(f"{Path(folder) / name}: {told} ({why}): {cure}") from error
 
 
 def pretrained_weights(kind: Any, folder: Path, **settings: Any) -> Any:
@@ -160,7 +161,10 @@ def pretrained_adapter(peft: Any, model: Any, folder: Path) -> Any:
     if not (folder / "adapter_model.safetensors").is_file():
         say_pickled(folder, "adapter_model.bin")
     try:
-        with configured(folder, "adapter_config.json", "no adapter of this model can be made with these settings"):
+        with configured(
+            folder, "adapter_config.json", "no adapter of this model can be made with these settings and weights",
+            "take the adapter from its source again, or give the model that it was trained on (base=FOLDER)",
+        ):  # fmt: skip
             return peft.PeftModel.from_pretrained(model, str(folder), local_files_only=True)
     except UserError as error:
         if isinstance(error.__cause__, pickle.UnpicklingError):
