@@ -170,6 +170,21 @@ def test_tiles_that_are_larger_than_their_picture_are_refused_before_they_are_de
         load_image(put(tmp_path, raw, "tiles.tif"))
 
 
+def test_text_where_a_tiff_tells_the_size_of_tiles_is_never_repeated(tmp_path: Path) -> None:
+    """A strip of 40 x 40 pixels beside a TileWidth of text and a TileLength of 300 million: their product is a text."""
+    size = 40
+    tags = {256: size, 257: size, 258: 8, 259: 1, 262: 1, 273: 8, 277: 1, 278: size, 279: size**2, 323: 300_000_000}
+    rows = [struct.pack("<HHII", tag, 4, 1, value) for tag, value in tags.items()]
+    rows.insert(-1, struct.pack("<HHI4s", 322, 2, 4, b"AAA"))
+    raw = struct.pack("<2sHI", b"II", 42, 8 + size**2) + bytes(size**2) + struct.pack("<H", len(rows)) + b"".join(rows)
+    path = put(tmp_path, raw + bytes(4), "text.tif")
+    tracemalloc.start()
+    assert load_image(path).size == (size, size)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**24
+
+
 def test_paths_that_cannot_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DataError, match=rf"{tmp_path}/no\.png does not exist: relative paths start at {tmp_path};"):
         load_image(Image("no.png", str(tmp_path)))

@@ -64,7 +64,7 @@ def decode(raw: bytes, name: str) -> "Picture":
 def _check_tiles(picture: "Picture", name: str) -> None:
     """DataError for a TIFF whose tiles are too large: each is decoded whole, whatever the size of the picture."""
     tags = getattr(picture, "tag_v2", {})
-    width, height = tags.get(322) or 0, tags.get(323) or 0
+    width, height = (each if isinstance(each := tags.get(tag), int | float) else 0 for tag in (322, 323))  # or text
     if width * height > MOST_PIXELS:
         raise DataError(f"{name} has tiles of {width} x {height} pixels; {_TOO_MANY}")
 
