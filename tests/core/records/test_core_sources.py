@@ -85,6 +85,17 @@ def test_captions_in_a_text_file(tmp_path: Path) -> None:
         said(tmp_path)
 
 
+@pytest.mark.parametrize("name", ["metadata.txt", "captions.txt"])
+def test_a_text_beside_captions_or_data_is_no_table(tmp_path: Path, name: str) -> None:
+    picture(tmp_path / "cat.png"), (tmp_path / "cat.txt").write_text("A cat.", "utf-8")
+    (tmp_path / name).write_text("Made by me, in May.\n", "utf-8")
+    assert [item.id for item in read_items(tmp_path)] == ["cat.png"]
+    jsonl(tmp_path / "data.jsonl", ROWS)
+    assert said(tmp_path) == ["a0", "a1", "a2"]
+    (tmp_path / "captions.csv").write_text("image,caption\ncat.png,Tom\n", "utf-8")
+    assert said(tmp_path) == ["Tom"]
+
+
 def test_a_folder_of_shards_and_of_a_world(tmp_path: Path) -> None:
     jsonl(tmp_path / "one" / "b.jsonl", ROWS[1:]), jsonl(tmp_path / "one" / "a.jsonl", ROWS[:1])
     assert said(tmp_path / "one") == ["a0", "a1", "a2"]

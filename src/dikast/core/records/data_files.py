@@ -7,10 +7,9 @@ from dikast.core.errors import UserError
 DATA = (".parquet", ".jsonl", ".ndjson", ".csv", ".tsv", ".json")
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff")
 TABLES = tuple(
-    f"{stem}{end}"
-    for stem in ("metadata", "captions")
-    for end in (".jsonl", ".json", ".csv", ".tsv", ".parquet", ".txt")
+    f"{stem}{end}" for stem in ("metadata", "captions") for end in (".jsonl", ".json", ".csv", ".tsv", ".parquet")
 )
+TEXT_TABLE = "captions.txt"  # a table only where nothing else can be meant: such a file may hold any text
 _LISTED = 12  # names in a message
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import NAMES, plain_name
 from dikast.core.media import confine
-from dikast.core.records.data_files import SUFFIXES, TABLES, pictures_of
+from dikast.core.records.data_files import TABLES, TEXT_TABLE, pictures_of
 from dikast.core.records.reading import Record, read_records
 from dikast.core.text import one_line
 
@@ -23,9 +23,7 @@ _MOST_TEXT = 2**20  # bytes of a caption
 def pictures_in(path: str) -> Iterator[Record]:
     """One record for each image, named by its file; DataError for images without captions, or captions without one."""
     folder = Path(path)
-    table = next((folder / name for name in TABLES if (folder / name).is_file()), None)
-    if table is not None and table.suffix == ".txt" and any(table.with_suffix(end).is_file() for end in SUFFIXES):
-        table = None  # the caption of a picture of that name
+    table = _table(folder)
     if table is not None:
         confine(table)
         yield from _listed(folder, table)
@@ -36,6 +34,15 @@ def pictures_in(path: str) -> Iterator[Record]:
             cure = f"write its caption to {text.name}, or list all in {folder / 'metadata.csv'} (file_name,caption)"
             raise DataError(f"the image has no caption: {cure}", path=str(picture))
         yield Record({"id": name, "image": name, "response": _caption(text)}, number)
+
+
+def _table(folder: Path) -> Path | None:
+    """The table that lists the images; None where each has a text file of its own."""
+    named = next((folder / name for name in TABLES if (folder / name).is_file()), None)
+    if named is not None or not (folder / TEXT_TABLE).is_file():
+        return named
+    captioned = any(_is_file(picture.with_suffix(".txt")) for picture in pictures_of(folder))
+    return None if captioned else folder / TEXT_TABLE
 
 
 def _caption(path: Path) -> str:
