@@ -20,6 +20,7 @@ from dikast.annotation.labelling_questions import Kind, ToLabel, read_questions
 from dikast.annotation.labelling_server import LabelServer
 from dikast.annotation.precision import progress
 from dikast.annotation.session import Shares, judged_by, opened
+from dikast.core.errors import UserError
 from dikast.core.gold import LABEL_CHANCE
 from dikast.core.rubric import load_rubric
 from dikast.surface.cli import app
@@ -193,3 +194,11 @@ def test_a_label_taken_back_while_the_page_is_made(tmp_path: Path) -> None:
             page = asyncio.run(server._progress(request))
             assert f"(n = {left})" in str(getattr(page, "text", "")), left
         store.close()
+
+
+def test_a_file_is_told_to_be_no_run(tmp_path: Path) -> None:
+    items = runs.write_jsonl(tmp_path / "i.jsonl", runs.rows(2))
+    questions = read_questions(str(items), {}, load_rubric("helpfulness"), "absolute")
+    for take in (judged_by, uncertainty_of):
+        with pytest.raises(UserError, match=r"i\.jsonl: this is not a run: it has no verdicts\.jsonl"):
+            take(items, questions)

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 import orjson
 
-from dikast.audit.tables.run_rows import open_rows
+from dikast.audit.tables.run_rows import RunRows
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import DataError, UserError
 from dikast.core.gold import gold_of_pair, gold_of_response, lies_on
@@ -150,7 +150,7 @@ def verdicts_on(run: Path, questions: Sequence[ToLabel]) -> Iterator[tuple[ToLab
     for each in questions:
         if each.kind != "feedback":
             places.setdefault((each.item.id, each.rubric.name, each.responses), []).append(each)
-    for row, _ in open_rows(run):
+    for row, _ in RunRows(str(run)):
         responses = (row["first"], row["second"]) if "first" in row else (row["response"],)
         if row["status"] == "ok" and not row["sample"]:
             for question in places.get((row["item"], row["criterion"], responses), ()):
