@@ -286,6 +286,17 @@ def test_absurd_settings_are_refused_by_file_before_they_cost_memory(
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 400_000  # kB
 
 
+def test_weights_that_are_cut_short_are_no_fault_of_how_they_are_quantized(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fp8 = {"quant_method": "fp8", "weight_block_size": [64, 64], "activation_scheme": "dynamic"}
+    change(model / "config.json", quantization_config=fp8)
+    weights = model / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+    with pytest.raises(UserError, match=r"this model cannot be loaded: .*not fully covered"):
+        opened(model, monkeypatch)
+
+
 def test_every_loader_goes_through_the_one_door() -> None:
     source = Path(__file__).parents[3] / "src" / "dikast"
     for path in source.rglob("*.py"):

@@ -130,11 +130,13 @@ def _blame_settings(kind: Any, folder: Path, config: Any, error: Exception) -> N
     """UserError where the cause of `error` is in a file of settings; nothing where it is in another file."""
     import torch
     import transformers
+    from safetensors import SafetensorError
 
     if isinstance(error, UserError | torch.OutOfMemoryError):
         return
     path, why = folder / "config.json", " ".join(f"{type(error).__name__}: {error}".split())[:300]
-    if getattr(config, "quantization_config", None) is not None:
+    damaged = isinstance(error, OSError | SafetensorError)  # a file of weights that is cut short or not there
+    if getattr(config, "quantization_config", None) is not None and not damaged:
         raise UserError(
             f"{path}: field 'quantization_config' asks for what cannot be used here ({why}): take weights that are not"
             " quantized, or ask the model through a server (http://HOST/v1#MODEL)"
