@@ -297,6 +297,19 @@ def test_weights_that_are_cut_short_are_no_fault_of_how_they_are_quantized(
         opened(model, monkeypatch)
 
 
+def test_an_adapter_of_full_kronecker_factors_may_state_any_rank(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import peft
+    import transformers
+
+    under = transformers.AutoModelForCausalLM.from_pretrained(model)
+    made = peft.get_peft_model(under, peft.LoKrConfig(r=10_000, target_modules=["q_proj"], task_type="CAUSAL_LM"))
+    made.save_pretrained(tmp_path / "lokr")
+    change(tmp_path / "lokr" / "adapter_config.json", base_model_name_or_path=str(model))
+    opened(tmp_path / "lokr", monkeypatch).close()
+
+
 def test_every_loader_goes_through_the_one_door() -> None:
     source = Path(__file__).parents[3] / "src" / "dikast"
     for path in source.rglob("*.py"):

@@ -157,7 +157,10 @@ def pretrained_adapter(peft: Any, model: Any, folder: Path) -> Any:
     refuse_foreign_code(folder)
     written = json.loads((folder / "adapter_config.json").read_text("utf-8"))
     ranks = written.get("rank_pattern") if isinstance(written.get("rank_pattern"), dict) else {}
-    for name, rank in [*ranks.items(), *((name, written.get(name)) for name in ("r", "num_virtual_tokens"))]:
+    sizes = [*ranks.items(), *((name, written.get(name)) for name in ("r", "num_virtual_tokens"))]
+    if written.get("peft_type") == "LOKR":
+        sizes = []  # none of its matrices is larger than its layer: a rank above that means full factors
+    for name, rank in sizes:
         width = _number(model.config.get_text_config(), "hidden_size")
         _refuse_without_weights(width * rank if isinstance(rank, int) else 0, folder, "adapter_config.json", name)
     if not (folder / "adapter_model.safetensors").is_file():
