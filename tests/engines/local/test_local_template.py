@@ -69,6 +69,14 @@ def test_a_conversation_that_nothing_helps_is_an_error(tokenizer: Any) -> None:
     assert caught.value.kind == "chat_template"
 
 
+def test_a_template_that_wants_a_system_turn_is_no_broken_one(tokenizer: Any) -> None:
+    wants = "{% if messages[0]['role'] != 'system' %}{{ raise_exception('No system.') }}{% endif %}"
+    template = Template(tokenizer, wants + "{% for m in messages %}[{{ m.role }}] {{ m.content }} {% endfor %}")
+    assert (template.takes_system, template.refusal) == (True, "")
+    assert template.render([SYSTEM, USER]) == "[system] Judge. [user] One. "
+    assert Template(tokenizer, "{{ raise_exception('Never.') }}").refusal == "TemplateError: Never."
+
+
 def test_a_model_without_a_template_gets_the_plain_one(tokenizer: Any) -> None:
     template = Template(tokenizer, None, placeholders={Medium.IMAGE: "<image>"})
     assert not template.own

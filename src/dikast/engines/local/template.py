@@ -41,7 +41,7 @@ class Template:
     """A chat template, and what it takes: system turns or not, content as text or as a list of parts.
 
     `placeholders` are what stands for a medium where the template does not write it itself. `refusal` is the error that
-    it raises for the plainest question; "" if it renders that.
+    it raises for the plainest question, with a system turn or without; "" if it renders that.
     """
 
     def __init__(self, tokenizer: Any, template: str | None, *, placeholders: Mapping[Medium, str] = _NONE) -> None:
@@ -49,11 +49,11 @@ class Template:
         self.source = template if template is not None else PLAIN_TEMPLATE
         self._tokenizer = tokenizer
         self._placeholders = placeholders
-        self.refusal = ""
         self.takes_parts = self._shows(Turn("user", ("probe-part",)), as_parts=True)
-        if not self.takes_parts and not self._shows(Turn("user", ("probe-text",))):
-            self.refusal = self._refused
+        shows = self.takes_parts or self._shows(Turn("user", ("probe-text",)))
+        refused = "" if shows else self._refused
         self.takes_system = self._shows(Turn("system", ("probe-system",)), Turn("user", ("probe-user",)))
+        self.refusal = "" if self.takes_system else refused
 
     def render(self, turns: Sequence[Turn]) -> str:
         """The prompt's text, up to where the model's reply begins.
