@@ -305,7 +305,7 @@ def test_an_adapter_of_full_kronecker_factors_may_state_any_rank(
 
     under = transformers.AutoModelForCausalLM.from_pretrained(model)
     made = peft.get_peft_model(under, peft.LoKrConfig(r=10_000, target_modules=["q_proj"], task_type="CAUSAL_LM"))
-    made.save_pretrained(tmp_path / "lokr")
+    made.save_pretrained(str(tmp_path / "lokr"))
     change(tmp_path / "lokr" / "adapter_config.json", base_model_name_or_path=str(model))
     opened(tmp_path / "lokr", monkeypatch).close()
 
