@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dikast.audit.graded_pairs import of_choices
+from dikast.audit.graded_pairs import of_choices, plan_of_choices
 from dikast.audit.plan import BETWEEN, AuditPlan
 from dikast.audit.rendering import Audit, Table
 from dikast.audit.sections import slice_means
@@ -98,8 +98,7 @@ def audit_rows(plan: AuditPlan, watch: Watch | None = None, *, beside: Sequence[
 
 def _choices(plan: AuditPlan, data: Data) -> Iterator[Table]:
     """The choices that follow from scores of single responses, against gold that says which of two is better."""
-    kept = ("file", "gold", "gold_file", "key", "draws", "level", "seed")
-    with of_choices(AuditPlan(**{name: getattr(plan, name) for name in kept})) as pairs:
+    with of_choices(plan_of_choices(plan)) as pairs:
         told = _loaded(pairs)
         for found in pair_tables(told, []):
             yield dataclasses.replace(found, name=PAIR_FAILURES) if found.name == "failures" else found

@@ -9,14 +9,25 @@ from typing import Any
 
 from dikast.audit.plan import AuditPlan, PairLabels
 from dikast.audit.tables.row_scales import scale_of
-from dikast.audit.tables.run_rows import gold_by_item, gold_scale_of, has_gold
+from dikast.audit.tables.run_rows import about_columns, gold_by_item, gold_scale_of, has_gold, kept_metadata
 from dikast.core.gold import gold_of_pair
 from dikast.core.records import write_records
 from dikast.core.runs.run import Run
-from dikast.core.runs.run_files import GOLD, META, PREFERENCES
-from dikast.core.runs.schema import MetaLine, PreferenceLine, derived_lines
+from dikast.core.runs.run_files import GOLD, PREFERENCES
+from dikast.core.runs.schema import PreferenceLine, derived_lines
 
 ALONE = "each response was graded alone, so there is no order; equal scores are a tie"
+
+_OF_RESPONSES = ("response", "system")  # columns of single responses, of which a pair has two
+
+
+def plan_of_choices(plan: AuditPlan) -> AuditPlan:
+    """What of the audit of a run's scores also holds for the choices that follow from them."""
+    names = ("file", "gold", "gold_file", "key", "cluster", "draws", "level", "seed")
+    kept = {name: getattr(plan, name) for name in names}
+    if plan.cluster in _OF_RESPONSES:
+        kept["cluster"] = ""
+    return AuditPlan(**kept, gold_rule="first" if plan.gold_rule == "first" else "")  # choices have no mean
 
 
 @contextmanager
@@ -31,7 +42,7 @@ def of_choices(plan: AuditPlan) -> Iterator[AuditPlan]:
         return
     with tempfile.TemporaryDirectory(prefix="dikast-") as scratch:
         file = Path(scratch, "pairs.jsonl")
-        write_records(file, _rows(plan))
+        write_records(file, choice_rows(plan))
         labels = PairLabels("a", "b", "tie")
         read = replace(plan, gold=plan.gold or ("gold",), gold_file=None)
         yield replace(read, file=file, score="choice", pairwise=True, joint=True, pair_labels=labels)
@@ -44,15 +55,17 @@ def _gold(plan: AuditPlan) -> Mapping[str, Mapping[str, Any]]:
     return gold_by_item(plan.gold_file, plan.gold or ("gold",), plan.key[0] if len(plan.key) == 1 else "")
 
 
-def _rows(plan: AuditPlan) -> Iterator[dict[str, Any]]:
-    """A row for each pair, with its item's metadata."""
+def choice_rows(plan: AuditPlan) -> Iterator[dict[str, Any]]:
+    """A row for each pair of a run of graded pairs: its choice, its gold, and what is known of its item."""
     folder, gold = plan.file, _gold(plan)
-    about = {line["item"]: line.get("meta", {}) for line, _ in derived_lines(folder, META, MetaLine)}
+    about = kept_metadata(folder)
     scale = gold_scale_of(folder) or scale_of(folder)
     for line, _ in derived_lines(folder, PREFERENCES, PreferenceLine):
-        item = line["item"]
-        said = {
-            name: gold_of_pair(values.get(item), line["criterion"], line["pair"], scale)
-            for name, values in gold.items()
-        }
-        yield {**about.get(item, {}), "gold": None, **said, "id": item, "choice": line["choice"]}
+        item, criterion, pair = line["item"], line["criterion"], line["pair"]
+        said = {name: gold_of_pair(values.get(item), criterion, pair, scale) for name, values in gold.items()}
+        kept = about.get(item, {})
+        told = {**kept.get("meta", {}), **about_columns(kept, pair), "gold": None, **said}
+        yield {
+            **told, "id": item, "item": item, "criterion": criterion, "first": pair[0], "second": pair[1],
+            "choice": line["choice"],
+        }  # fmt: skip

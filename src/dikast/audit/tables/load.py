@@ -379,7 +379,7 @@ def _without_empty_gold(data: Data) -> Data:
         data.notes += [] if data.gold_of_pairs else ["the run has no gold for these rows"]
     elif not rated and not data.gold_of_pairs:
         raise UserError(f"{data.frame.path}: no row has gold in {empty}: is it the right column?")
-    else:
+    elif not data.gold_of_pairs:  # of choices, what a column rated is told where choices are measured
         data.notes.append(f"{empty} rated nothing: left out")
     columns: tuple[dict[str, Any], ...] = (data.numbers, data.words, data.objects)
     for kept in columns:

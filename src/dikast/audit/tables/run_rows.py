@@ -163,7 +163,7 @@ class RunRows(Rows):
             row |= {f"{name}_{order}": verdict.get(name) for name in ("status", "marker", "distribution")}
             row[f"conflict_{order}"], row[f"line_{order}"] = conflict, line
         if about := self._meta.get(str(row["item"])):
-            row = {**_about(about, responses), **row}
+            row = {**about_columns(about, responses), **row}
         for column, values in self.gold.items():
             item = str(row["item"])
             value = values.get(item, values.get(escaped_formula(item)))  # as `dikast export` wrote it to a table
@@ -207,8 +207,8 @@ def of_shared_responses(folder: Path) -> tuple[str, ...]:
     return tuple(columns) if shared else ()
 
 
-def _about(about: Mapping[str, Any], responses: Sequence[int]) -> dict[str, Any]:
-    """Columns of a row from its item's metadata and systems."""
+def about_columns(about: Mapping[str, Any], responses: Sequence[int]) -> dict[str, Any]:
+    """Columns of a row from what is kept about its item (`kept_metadata`): its metadata and systems."""
     meta, systems, lengths = about.get("meta", {}), about.get("systems", []), about.get("lengths", [])
     places = sorted(responses[:2])
     names = [systems[i] if i < len(systems) else None for i in places]
