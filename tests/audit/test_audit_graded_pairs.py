@@ -1,4 +1,4 @@
-"""Choices that follow from responses graded alone, with gold that says which is better: rules and clusters."""
+"""Choices that follow from responses graded alone, with gold that says which is better: rules, clusters, panels."""
 
 import json
 from pathlib import Path
@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dikast.audit.audit import audit_file
+from dikast.audit.panel_audit import panel_audit
 from dikast.audit.plan import AuditPlan
 from dikast.audit.rendering import Audit
 from dikast.audit.results import Accuracy
@@ -21,7 +22,8 @@ def compared(folder: Path, *judges: str) -> Path:
     items = folder / "pairs.jsonl"
     rows: list[dict[str, Any]] = [
         {
-            "id": f"i{k}", "instruction": f"Question {k}?", "gold": "ab"[k % 2], "other": "a", "topic": f"t{k % TOPICS}",
+            "id": f"i{k}", "instruction": f"Question {k}?", "gold": "ab"[k % 2], "other": "a",
+            "topic": f"t{k % TOPICS}",
             "responses": ["word " * 400, "word"] if k % TOPICS < 3 else ["word", "word " * 400],
         }
         for k in range(24)
@@ -61,3 +63,32 @@ def test_raters_of_choices_are_joined_by_the_rule(run: Path, tmp_path: Path) -> 
     majority = audit_file(AuditPlan(run, gold=names, gold_file=file))
     assert right(majority).n == 12
     assert not any("rated nothing" in note for each in (first, majority) for note in each.notes)
+
+
+def test_a_panel_of_choices_is_compared_with_their_gold(tmp_path: Path) -> None:
+    run = compared(tmp_path, "mock:prefers-long,r=0,per_doubling=2", "mock:prefers-long,r=0,per_doubling=3")
+    found = panel_audit(AuditPlan(run))
+    each = right(audit_file(AuditPlan(next(path.parent for path in sorted(run.glob("*/verdicts.jsonl"))))))
+    assert (right(found).value, right(found).n) == (each.value, each.n)  # both always take the longer one
+    assert "by topic" in {table.name for table in panel_audit(AuditPlan(run, by=("topic",))).tables}
+
+
+def test_agreement_among_judges_is_of_the_rows_and_clusters_that_were_asked_for(tmp_path: Path) -> None:
+    items, sheet = tmp_path / "x.jsonl", tmp_path / "sheet.yaml"
+    rows = [
+        {"id": f"i{k}", "instruction": "?", "response": "word " * (1 + 40 * (k % 5)), "topic": f"t{k % 2}"}
+        for k in range(20)
+    ]
+    items.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    sheet.write_text("criteria:\n" + "".join(f"- {{name: {n}, criterion: It is good, scale: 1-5}}\n" for n in "abc"))
+    judges = ["--judge", "mock:rubric-blind,r=0", "--judge", "mock:constant"]
+    line = ["grade", str(items), *judges, "--rubric", str(sheet), "--out", str(tmp_path / "run"), "--quiet"]
+    done = CliRunner().invoke(app, line)
+    assert done.exit_code == 0, done.output
+
+    def same(**asked: Any) -> Any:
+        return panel_audit(AuditPlan(tmp_path / "run", **asked))["judge pairs"].estimate("judge 1 - judge 2", "exact")
+
+    together, alone = same(), same(cluster="none")
+    assert together.high - together.low > alone.high - alone.low  # a response's criteria are graded alike
+    assert (together.n, same(where=("topic=t0",)).n) == (60, 30)

@@ -10,7 +10,8 @@ import orjson
 
 from dikast.audit.audit import audit_file
 from dikast.audit.estimate import Estimate
-from dikast.audit.plan import AuditPlan
+from dikast.audit.graded_pairs import choice_rows
+from dikast.audit.plan import NO_CLUSTER, AuditPlan
 from dikast.audit.rendering import Audit, Cell, Table, table
 from dikast.audit.results import Accuracy, Agreement, Failures, Orders
 from dikast.audit.tables.row_scales import scale_of
@@ -59,8 +60,7 @@ def panel_audit(plan: AuditPlan) -> Audit:
         file.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
         gold = any("gold" in row for row in rows)
         joint = audit_file(_plan(plan, file, run, pairs=pairs, gold=gold, metas=rows))
-        spoke = [name for n in range(1, len(judges) + 1) if any(row[name := f"judge {n}"] is not None for row in rows)]
-        among = _among(plan, file, judges[0].folder, spoke, pairs=pairs) if len(spoke) > 1 else ()
+        among = _among(plan, file, judges[0].folder, len(judges), rows, pairs=pairs) if len(judges) > 1 else ()
     first = _judges_table([*names, f"panel of {len(judges)}"], [*each, joint], pairs=pairs)
     told = tuple(f"judge {name}: {note}" for name, found in zip(names, each, strict=True) for note in found.notes)
     return Audit(str(plan.file), joint.rows, (joint.tables[0], first, *among, *joint.tables[1:]), told, each[0].plan)
@@ -73,9 +73,12 @@ def _rows(run: Run, first: Path, plan: AuditPlan, *, pairs: bool) -> Iterator[di
     column = plan.gold[0].partition("@")[0] if plan.gold else "gold"
     gold = gold_by_item(path, [column], plan.key[0] if plan.key else "") if known else {}
     about: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for row, _ in open_rows(first, gold, gold_scale_of(first)):
-        if row["sample"] in (0, JOINT):
-            about[(row["item"], row["criterion"], *_responses(row))] = row
+    if Run(first).kind == "from-absolute":
+        rows = choice_rows(dataclasses.replace(plan, file=first, gold=(column,)))
+    else:
+        rows = (row for row, _ in open_rows(first, gold, gold_scale_of(first)) if row["sample"] in (0, JOINT))
+    for row in rows:
+        about[(row["item"], row["criterion"], *_responses(row))] = row
     for line, _ in derived_lines(run.folder, "panel.jsonl", PanelLine):
         if line["sample"]:
             continue
@@ -97,7 +100,6 @@ def _responses(row: dict[str, Any]) -> tuple[int, ...]:
 
 def _plan(plan: AuditPlan, file: Path, run: Run, *, pairs: bool, gold: bool, metas: list[dict[str, Any]]) -> AuditPlan:
     """The plan for the joint verdict."""
-    several = len({row["item"] for row in metas}) < len(metas)
     systems = {"first": "system_a", "second": "system_b"} if pairs and "system_a" in metas[0] else {}
     own: dict[str, Any] = {"pairwise": True, "joint": not asked_in_one_order(run), **systems}
     if not pairs:
@@ -106,20 +108,34 @@ def _plan(plan: AuditPlan, file: Path, run: Run, *, pairs: bool, gold: bool, met
         own["players"] = ("system", PROMPT) if any(PROMPT in row for row in metas) else ("system",)
     return AuditPlan(
         file, score=_PANEL, status=_STATUS, gold=("gold",) if gold else (), by=plan.by,
-        cluster="item" if several else "", where=plan.where, draws=plan.draws, level=plan.level, seed=plan.seed,
+        cluster=_cluster(plan, metas), where=plan.where, draws=plan.draws, level=plan.level, seed=plan.seed,
         width=plan.width, **own,
     )  # fmt: skip
 
 
-def _among(plan: AuditPlan, file: Path, first: Path, judges: list[str], *, pairs: bool) -> tuple[Table, ...]:
-    """Agreement among judges that have verdicts, as among raters; of pairs, orders that disagree are no verdict."""
-    found = audit_file(
-        AuditPlan(
-            file, gold=tuple(judges), pairwise=pairs, scale=None if pairs else scale_of(first),
-            draws=plan.draws, level=plan.level, seed=plan.seed,
-        )
+def _cluster(plan: AuditPlan, metas: list[dict[str, Any]]) -> str:
+    """The column whose rows are drawn together: that of the plan, else the item where items have several rows."""
+    if plan.cluster == NO_CLUSTER or "@" in plan.cluster or any(plan.cluster in row for row in metas):
+        return plan.cluster
+    return "item" if len({row["item"] for row in metas}) < len(metas) else ""
+
+
+def _among(
+    plan: AuditPlan, file: Path, first: Path, count: int, metas: list[dict[str, Any]], *, pairs: bool
+) -> tuple[Table, ...]:
+    """Agreement among the judges, measured as among raters; of pairs, orders that disagree are no verdict. None where
+    fewer than two judges have verdicts.
+    """
+    plan = AuditPlan(
+        file, gold=tuple(f"judge {number}" for number in range(1, count + 1)), pairwise=pairs,
+        scale=None if pairs else scale_of(first), cluster=_cluster(plan, metas), where=plan.where,
+        draws=plan.draws, level=plan.level, seed=plan.seed,
     )  # fmt: skip
-    titles = {"raters": f"{len(judges)} judges among themselves", "rater pairs": "Judge against judge"}
+    try:
+        found = audit_file(plan)
+    except UserError:  # the rows could be audited before, so that here fewer than two judges have verdicts
+        return ()
+    titles = {"raters": "Judges among themselves", "rater pairs": "Judge against judge"}
     names = {"raters": "judges", "rater pairs": "judge pairs"}
     return tuple(
         dataclasses.replace(each, name=names[each.name], title=titles[each.name])
