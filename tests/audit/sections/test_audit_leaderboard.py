@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -166,3 +167,22 @@ def test_a_response_that_failed_by_one_criterion_has_no_weighted_score(tmp_path:
         assert (each.mean.n, each.failed) == (len(known), 20 - len(known))
         assert each.mean.value == pytest.approx(1 + 4 * sum(known) / len(known))
     assert sum(each.failed for each in board.systems.values()) > 3
+
+
+@pytest.mark.filterwarnings("error")
+def test_lengths_that_none_can_be_are_not_known(tmp_path: Path) -> None:
+    rows = [
+        {"id": f"{k}{name}", "prompt": f"p{k}", "model": name, "score": 1 + (k + 2 * (name == "y")) % 5, "length": n}
+        for k in range(12)
+        for name, n in (("x", 10 * k + 1), ("y", 300 - 7 * k * k % 90))
+    ]
+
+    def means(*odd: dict[str, Any]) -> list[Any]:
+        file = runs.write_jsonl(tmp_path / "scores.jsonl", [*rows, *odd])
+        plan = AuditPlan(file, score="score", length="length", players=("model", "prompt"), scale=Scale.parse("1-5"))
+        found = audit_file(plan).result(Leaderboard)
+        assert found is not None
+        return [each.controlled for each in found.systems.values()]
+
+    odd = [{"id": f"o{n}", "prompt": f"o{n}", "model": "x", "score": 5, "length": n} for n in (-1, -5)]
+    assert means() == means(*odd)

@@ -150,9 +150,9 @@ def _with_length_equal(
     known: NDArray[np.bool_],
     level: float,
 ) -> list[Estimate]:
-    """The mean of each system with the length of responses held equal, from the rows whose length is known."""
+    """The mean of each system with the length of responses held equal, from rows with a length of 0 or more."""
     questions, _ = group_codes([prompts, criteria])
-    at = np.flatnonzero(known & (questions >= 0) & ~np.isnan(length))
+    at = np.flatnonzero(known & (questions >= 0) & np.isfinite(length) & (length >= 0))
     _, question = np.unique(questions[at], return_inverse=True)
     return length_controlled_means(
         score[at], systems.codes[at], len(systems.names), question, length[at], level, prompts.codes[at]
