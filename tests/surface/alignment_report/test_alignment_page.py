@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import axe
 import browser
 from dikast.core.errors import UserError
-from dikast.surface.alignment_report.alignment_page import sentence, write_alignment_report
+from dikast.surface.alignment_report.alignment_page import sentence, verdict, write_alignment_report
 from dikast.surface.cli import app
 from dikast.testing.hostile import HOSTILE, MARKUP, OWNED
 
@@ -67,6 +67,25 @@ def test_one_sentence_says_what_happened() -> None:
     assert sentence({}, [{"round": 0, "held_out": {"reward": figure(0.3)}}]) == (
         "No round has been measured; the judge's own reward on 24 held-out prompts is 0.300."
     )
+
+
+def test_the_light_is_that_of_the_model_that_is_kept() -> None:
+    def lit(model: str, *changes: float) -> tuple[str, str]:
+        rounds: list[dict[str, Any]] = [{"round": 0, "model": "start", "held_out": {"gold": figure(0.2)}}]
+        rounds += [
+            {"round": n, "model": f"round-{n}", "held_out": {"gold": figure(0.2 + each, each)}}
+            for n, each in enumerate(changes, 1)
+        ]
+        found = verdict({"model": model, "stopped": "it fell" * (model != f"round-{len(changes)}")}, rounds)
+        return found.light, found.text
+
+    assert lit("round-2", 0.2, 0.3)[0] == "green"
+    light, text = lit("round-1", 0.2, -0.1)  # the second round spoilt what the first had gained
+    assert light == "green"
+    assert text.endswith("it fell; the model of round 1 is kept, whose change is +0.200 [+0.150, +0.250]")
+    assert lit("round-1", -0.2, -0.3)[0] == "red"
+    assert lit("start", -0.2)[0] == "red"
+    assert lit("start", 0.2) == ("amber", told(figure(0.4, 0.2), stopped="it fell").removesuffix("."))  # too far away
 
 
 def test_the_verb_writes_the_page_of_an_alignment(alignment: Path, tmp_path: Path) -> None:

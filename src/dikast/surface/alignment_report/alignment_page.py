@@ -147,11 +147,7 @@ def sentence(report: Mapping[str, Any], rounds: Sequence[Mapping[str, Any]]) -> 
     low, high = change.get("low"), change.get("high")
     unclear = low is None or high is None or low <= 0 <= high
     way = "did not clearly change" if unclear else "rose" if low is not None and low > 0 else "fell"
-    ends = (
-        ""
-        if None in (low, high, change.get("value"))
-        else f", by {change['value']:+.3f} [{low:+.3f}, {high:+.3f}] in pairs"
-    )
+    ends = f", by {by} in pairs" if (by := _change(change)) else ""
     rounds_told = f"{done} round{'s' if done > 1 else ''}"
     text = (
         f"In {rounds_told} {told} on {after['n']} held-out prompts {way}: from {_number_of(before['value'])} to"
@@ -164,20 +160,37 @@ def sentence(report: Mapping[str, Any], rounds: Sequence[Mapping[str, Any]]) -> 
 def verdict(report: Mapping[str, Any], rounds: Sequence[Mapping[str, Any]]) -> Conclusion:
     """The sentence with its light, by the rules of docs/alignment.md."""
     text = sentence(report, rounds).removesuffix(".")
-    measured = [each["held_out"] for each in rounds if each["held_out"]]
-    name = next(name for name in ("gold", "second", "reward") if name in rounds[0]["held_out"])
-    change = measured[-1].get(name, {}).get("change") or {}
-    low, high = change.get("low"), change.get("high")
+    measured = [each for each in rounds if each["held_out"]]
     if len(measured) < 2:
         return Conclusion("grey", text, "nothing has been measured after the start")
+    name = next(each for each in _DECIDING if each in rounds[0]["held_out"])
+    kept = _kept(report, measured)
+    change = (measured[-1] if kept is measured[0] else kept)["held_out"].get(name, {}).get("change") or {}
+    low, high = change.get("low"), change.get("high")
+    if kept not in (measured[0], measured[-1]):
+        text += f"; the model of round {kept['round']} is kept, whose change is {_change(change) or 'undefined'}"
     if high is not None and high < 0:
         return Conclusion("red", text, "the interval of the change lies below 0: use the model of the start")
+    if kept is measured[0]:
+        return Conclusion("amber", text, "it was stopped, and the model of the start is kept")
     if low is None or low <= 0:
         return Conclusion("amber", text, "the interval of the change does not lie above 0")
     if name != "gold":
         by = "the judge that taught it" if name == "reward" else "a second judge"
         return Conclusion("amber", text, f"only {by} says so: people or gold have not been asked")
     return Conclusion("green", text, "the interval of the change in gold on held-out prompts lies above 0")
+
+
+def _kept(report: Mapping[str, Any], measured: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The state whose model the alignment keeps: one before the last where that was the reason to stop."""
+    model = report.get("model")
+    return next((each for each in measured if model and each.get("model") == model), measured[-1])
+
+
+def _change(change: Mapping[str, Any]) -> str:
+    """A paired change with its interval; "" where it has none."""
+    value, low, high = (change.get(name) for name in ("value", "low", "high"))
+    return "" if None in (value, low, high) else f"{value:+.3f} [{low:+.3f}, {high:+.3f}]"
 
 
 def _number_of(value: float | None) -> str:
