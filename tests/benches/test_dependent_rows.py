@@ -158,3 +158,27 @@ def test_seen_and_unseen_rubrics_have_figures_of_their_own(tmp_path: Path) -> No
         "seen": 1,
         "unseen": 1 / 6,
     }
+
+
+def test_items_of_one_prompt_are_one_cluster_of_their_best(tmp_path: Path) -> None:
+    """Each of 8 prompts stands there three times, and its items are all right or all wrong: as if there were 8."""
+    rows = [
+        {"id": f"{q}{copy}", "q": f"question {q}", "good": f"yes {copy}", "bad": "no", "n": 1}
+        for q in range(8)
+        for copy in "uvw"
+    ]
+    keys: dict[str, Any] = {
+        "kind": "best of", "fields": {"id": "id", "instruction": "q", "responses": ["good", "bad"]},
+        "gold": {"column": "n", "count": True}, "official": {"metric": "best of", "failures": "wrong"},
+    }  # fmt: skip
+    lines = [
+        {"item": row["id"], "responses": [place], "reply": f"Verdict: {5 if (place == 0) == (row['id'] < '3') else 1}"}
+        for row in rows
+        for place in (0, 1)
+    ]
+    (tmp_path / "r.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    judge, bench = f"replay:{tmp_path / 'r.jsonl'}", own(tmp_path, rows, **keys)
+    found = figure(judge_own(bench, judge, tmp_path / "out", "--format", "score-only"))
+    assert (found["n"], found["value"]) == (24, 3 / 8)
+    low, high = found["low"], found["high"]
+    assert high - low > 2 * 1.96 * (3 / 8 * 5 / 8 / 12) ** 0.5  # of 24 items that are independent it is less

@@ -68,7 +68,8 @@ def columns_of(groups: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for names in groups for name in names))
 
 
-_OF_OTHER_UNITS = ("all of a group", "best of", "order distance", "bias deviation and conformity")
+_OF_ITEMS = ("best of", "order distance")
+_OF_OTHER_UNITS = (*_OF_ITEMS, "all of a group", "bias deviation and conformity")
 _ANSWERED = ("mean score", "best of", "order distance", "win rate")  # figures that the audit has not
 _SCORES: frozenset[Metric] = frozenset(("pearson", "spearman", "kendall_tau_b", "exact", "mae"))
 _CLASSES: dict[Metric, str] = {"macro precision": "macro P", "macro recall": "macro R", "macro f1": "macro F1"}
@@ -113,8 +114,7 @@ def _own(
 ) -> OfficialFigure:
     group = bench.official.group
     main = next((rows for names, rows in sliced if group in names), sliced[0][1] if sliced and not group else None)
-    cluster = data.words["cluster"].codes if "cluster" in data.words and metric not in _OF_OTHER_UNITS else None
-    units = Units(*_worth(bench, metric, data, main), cluster, level, _bounds(metric, data))
+    units = Units(*_worth(bench, metric, data, main), _clusters(bench, metric, data), level, _bounds(metric, data))
     apart = {}
     if metric == "best of" and (name := bench.official.ties_apart):
         apart[name] = ties_score([each for each in graded_items(data, main) if each.group == name], level)
@@ -127,6 +127,17 @@ def _own(
         return found
     answered, filled = _answered(bench, metric, data, units)
     return replace(found, answered=answered, bounds=filled)
+
+
+def _clusters(bench: Bench, metric: Metric, data: Data) -> Codes | None:
+    """The cluster of each unit (n,), None where units are independent."""
+    if "cluster" not in data.words:
+        return None
+    codes = data.words["cluster"].codes
+    if metric in _OF_ITEMS and data.plan.cluster and not bench.official.ties_apart:
+        _, first = np.unique(data.words["item"].codes, return_index=True)  # the order of `graded_items`
+        return np.asarray(codes[first])
+    return None if metric in _OF_OTHER_UNITS else codes
 
 
 def _answered(bench: Bench, metric: Metric, data: Data, units: Units) -> tuple[Estimate, Bounds | None]:
