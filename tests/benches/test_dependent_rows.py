@@ -9,7 +9,7 @@ import pytest
 
 from benches.own_bench import cards, figure, judge_own, own, run
 
-STUDENT = {4: 3.1824, 6: 2.5706, 8: 2.3646}  # two-sided, 95 %, by the number of clusters
+STUDENT = {4: 3.1824, 5: 2.7764, 6: 2.5706, 8: 2.3646}  # two-sided, 95 %, by the number of clusters
 
 
 def said(path: Path, scores: dict[str, int]) -> str:
@@ -158,6 +158,20 @@ def test_seen_and_unseen_rubrics_have_figures_of_their_own(tmp_path: Path) -> No
         "seen": 1,
         "unseen": 1 / 6,
     }
+
+
+def test_a_row_without_a_prompt_leaves_the_others_their_clusters(tmp_path: Path) -> None:
+    # clusters: four prompts of two rows, scored 2, 2, 4, 4 throughout, and the row without a prompt, scored 3
+    rows = [{"id": f"{q}{m}", "q": f"question {q}", "a": f"answer of {m}"} for q in range(4) for m in "uv"]
+    keys: dict[str, Any] = {"kind": "scores", "fields": {"id": "id", "instruction": "q", "response": "a"},
+                            "official": {"metric": "mean score"}}  # fmt: skip
+    judge = said(tmp_path / "r.jsonl", {f"{q}{m}": 2 if q < 2 else 4 for q in range(4) for m in "uv"} | {"none": 3})
+    bench = own(tmp_path, [*rows, {"id": "none", "q": "", "a": "answer"}], **keys)
+    found = figure(judge_own(bench, judge, tmp_path / "out", "--format", "score-only"))
+    assert (found["n"], found["value"]) == (9, 3)
+    # errors summed over clusters: -2, -2, 2, 2 and 0; n = 9
+    half = STUDENT[5] * (5 / 4 * 4 * 4) ** 0.5 / 9
+    assert found["high"] - found["value"] == pytest.approx(half, rel=1e-3)
 
 
 def test_items_of_one_prompt_are_one_cluster_of_their_best(tmp_path: Path) -> None:

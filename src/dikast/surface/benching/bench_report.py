@@ -55,7 +55,8 @@ def cards_of(asked: BenchReportOptions) -> list[Scorecard]:
 def _with_columns(plan: AuditPlan, *, brought: bool) -> AuditPlan:
     """The plan of a run with the columns of lengths and, of brought responses, of models, if its items have them.
 
-    Where several items are responses to one prompt, prompts are the clusters: such items are not independent.
+    Where several items are responses to one prompt, prompts are the clusters: such items are not independent. An item
+    whose row holds no prompt is a cluster of its own.
     """
     from dikast.audit.tables.run_rows import has_gold, kept_metadata
 
@@ -65,7 +66,7 @@ def _with_columns(plan: AuditPlan, *, brought: bool) -> AuditPlan:
     labelled = bool(plan.gold) or has_gold(plan.file)
     system = MODEL if several and labelled and Run(plan.file).kind == "absolute" else ""
     prompts = [each[PROMPT] for each in known if PROMPT in each]
-    shared = 1 < len(set(prompts)) < len(prompts) == len(known)
+    shared = 1 < len(set(prompts)) < len(prompts)
     return replace(plan, length=length, system=system, cluster=PROMPT if shared else "")
 
 
