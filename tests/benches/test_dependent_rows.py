@@ -176,7 +176,7 @@ def test_a_row_without_a_prompt_leaves_the_others_their_clusters(tmp_path: Path)
 
 def test_items_of_one_prompt_are_one_cluster_of_their_best(tmp_path: Path) -> None:
     """Each of 8 prompts stands there three times, and its items are all right or all wrong: as if there were 8."""
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"id": f"{q}{copy}", "q": f"question {q}", "good": f"yes {copy}", "bad": "no", "n": 1}
         for q in range(8)
         for copy in "uvw"
