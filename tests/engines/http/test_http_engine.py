@@ -252,6 +252,29 @@ def test_a_parameter_that_is_refused_is_left_out() -> None:
     assert sent["messages"][-1]["role"] == "user"
 
 
+def test_log_probabilities_that_are_forbidden_are_not_asked_for_again() -> None:
+    """OpenAI answers 403 for models that give none, which must not be taken for a refused key."""
+
+    forbidden = count()
+
+    class Forbidding(FaultServer):
+        async def _chat(self, request: Any) -> Any:
+            from aiohttp import web
+
+            if "logprobs" in await request.json():
+                next(forbidden)
+                told = "You are not allowed to request logprobs from this model"
+                return web.json_response({"error": {"message": told, "type": "invalid_request_error"}}, status=403)
+            return await super()._chat(request)
+
+    with Forbidding() as server, opened(server) as engine:
+        found = [one(engine, ask(i, readout=READ)) for i in range(3)]
+        assert isinstance(engine, HttpEngine)
+        assert set(engine.noticed) == {"logprobs"}
+    assert [(each.error, each.label_logprobs) for each in found] == [(None, None)] * 3
+    assert next(forbidden) == 1
+
+
 class Picky(FaultServer):
     """Refuses the fields that OpenAI's newer models refuse."""
 
@@ -305,6 +328,8 @@ def test_refusals_are_answers() -> None:
         (400, "This model's maximum context length is 4096 tokens", "context_length"),
         (400, "temperature does not support 0 with this model", "bad_request"),
         (404, "no such model", "not_found"),
+        (405, "Method Not Allowed", "bad_response"),
+        (501, "Unsupported method ('POST')", "bad_response"),
         (413, "too much", "too_large"),
         (429, "You exceeded your current quota (insufficient_quota)", "quota"),
     ],

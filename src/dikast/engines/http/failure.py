@@ -14,6 +14,7 @@ from dikast.engines.http.decode import decoded, said
 _NO_WAIT = 366 * 86400.0  # seconds; longer waits, such as "in the year 9999", are ignored
 _OVERLOADED = (429, 503, 529)
 _RETRIED = (408, 409, 425, 500, 502, 504, 520, 521, 522, 523, 524)
+_NO_API = (405, 501)  # the server takes no POST there, as one that serves files
 _CONTEXT = (
     "context_length",
     "context length",
@@ -78,6 +79,8 @@ def failure_of(status: int, headers: Mapping[str, str], raw: bytes, where: str, 
         return Failure(kind, told, retryable=True, wait=wait, rejected=True)
     if status == 402:
         return Failure("quota", told, hopeless=True)
+    if status in _NO_API:
+        return Failure("bad_response", told, hopeless=True)
     if status in _RETRIED or status >= 500:
         return Failure("server_error", told, retryable=True, wait=retry_after(headers))
     if any(word in words for word in _CONTEXT):
@@ -127,7 +130,7 @@ def refused_parameter(failure: Failure, status: int, sent: Mapping[str, tuple[st
 
     `sent` maps names of optional parts to their fields in the request.
     """
-    if status not in (400, 422):
+    if status not in (400, 403, 422):  # OpenAI answers 403 to `logprobs` for models that give none
         return None
     words = failure.message.casefold()
     hits = [(len(key), name) for name, keys in sent.items() for key in (*keys, name) if key.casefold() in words]

@@ -258,7 +258,7 @@ class Desk:
         sent = {name: keys for name, keys in optional.items() if any(f'"{key}":'.encode() in body for key in keys)}
         if job.form == "continue" and "continuation" in optional:
             sent["continuation"] = optional["continuation"]
-        name = refused_parameter(failure, status, sent) if failure.kind == "bad_request" else None
+        name = refused_parameter(failure, status, sent) if failure.kind in ("bad_request", "auth") else None
         if name is None or job.conceded >= len(optional):
             return False
         job.conceded += 1
