@@ -110,7 +110,7 @@ def dikast(
         input=given.encode() if isinstance(given, str) else given,
         capture_output=True,
         cwd=cwd,
-        env=environment(COLUMNS="200", **more),
+        env=environment(**{"COLUMNS": "200", **more}),
         timeout=120,
         check=False,
     )

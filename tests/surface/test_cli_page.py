@@ -35,7 +35,9 @@ def row(parameter: Any) -> str:
     if parameter.param_type_name == "argument":
         flags = f"`{parameter.name.upper()}`"
     shown = parameter.default not in (None, False, "", ()) and parameter.default != []
-    default = "required" if parameter.required else f"`{parameter.default}`" if shown else ""
+    value = parameter.default
+    value = ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
+    default = "required" if parameter.required else f"`{value}`" if shown else ""
     told = (getattr(parameter, "help", None) or "").replace("|", "\\|")
     return f"| {flags} | {told} | {default} |"
 
@@ -56,3 +58,4 @@ def test_the_page_says_what_the_code_does() -> None:
     assert PAGE.read_text("utf-8") == made
     assert "## dikast grade" in made
     assert "`--max-failures`" in made
+    assert "Path(" not in made

@@ -4,6 +4,7 @@ Results go to stdout, messages to stderr. Exit codes: 0 ok, 1 run-time failure, 
 failed, 4 a gate was not met, 130 interrupted with everything kept.
 """
 
+import io
 import logging
 import os
 import re
@@ -186,6 +187,8 @@ def main() -> None:
     """Run the command line and exit with the code that the module's docstring names."""
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(PrintableLines())
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")  # what its encoding lacks is escaped, as on stderr
     if len(sys.argv) == 1 and "_DIKAST_COMPLETE" not in os.environ:  # a shell asks for completions without arguments
         echo(FIRST)
     try:

@@ -75,6 +75,7 @@ MISTAKES = [
     ("grade qa.cvs " + ASK, "qa.cvs: cannot be opened", "did you mean 'qa.csv'?"),
     ("grade ok.json " + ASK, "ok.json: cannot be opened", "did you mean 'ok.jsonl'?"),
     ("grade nowhere/qa.csv " + ASK, "cannot be opened", "fix the path"),
+    ("grade org/set " + ASK, "org/set: cannot be opened", "hf://datasets/org/set for a data set of the Hub"),
     ("grade notes.txt " + ASK, "the suffix '.txt' is not a known format", ".csv"),
     ("grade empty.csv " + ASK, "empty.csv: the file holds no records", ""),
     ("grade header.csv " + ASK, "header.csv: the file holds no records", ""),
@@ -149,7 +150,8 @@ MISTAKES = [
     ("evaluate qa.csv " + ASK, "there is no command evaluate", "that is dikast grade"),
     # verdicts
     ("report nowhere", "nowhere: there is no such run folder", "dikast grade --out nowhere"),
-    ("report nowhere.csv", "nowhere.csv", ""),
+    ("report nowhere.csv", "nowhere.csv: cannot be opened", "fix the path"),
+    ("report note.csv", "note.csv: cannot be opened", "did you mean 'notes.csv'?"),
     ("report notes.csv", "no column holds verdicts", "dikast grade notes.csv"),
     ("audit qa.csv", "no column is recognised as the judge's verdicts", "--score human_score, if it is not people's"),
     ("audit rater.csv", "no column is recognised as the judge's verdicts", "--score 'Judge points (1-5)'"),
@@ -189,6 +191,13 @@ def test_dikast_alone_says_what_to_do_first() -> None:
     assert "dikast report old.csv --out page.html" in done.stdout
     helped = dikast_here("grade", "--help").stdout
     assert all(form in helped for form in ("openai:MODEL", "http://HOST:PORT/v1#MODEL", "hf:ORG/NAME", "replay:FILE"))
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "ascii"])
+def test_a_terminal_that_cannot_show_a_character_gets_the_help(encoding: str) -> None:
+    done = dikast("grade", "--help", COLUMNS="80", PYTHONIOENCODING=encoding)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "--judge" in done.stdout
 
 
 def test_decimal_commas_are_numbers(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ _BARE = re.compile(
 _JSON = re.compile(rb'(\[\s*)?\{\s*"[^"]*"\s*:|\[\s*\{\s*\}')  # how a table of JSON begins, and no header of a CSV
 _KNOWN = {name for names in NAMES.values() for name in names} | {f"{stem}_{end}" for stem in PAIRS for end in "ab012"}
 _KNOWN |= {"file_name", "caption"}  # of the tables of image folders
+_HUB_NAME = re.compile(r"\w[\w-]*/\w[\w.-]*")
 
 
 _Way = tuple[str, str | None, bool]  # the quote, escape and spaced of a Form
@@ -53,6 +54,9 @@ def form_of(path: str) -> Form:
     """The form of a file; UserError or DataError for one that cannot be read, with what to do instead."""
     if path != "-" and not os.path.lexists(path) and (near := _nearest(path)):
         raise DataError(f"cannot be opened: No such file or directory; did you mean {near!r}?", path=path)
+    if _HUB_NAME.fullmatch(path) and not os.path.lexists(path) and not os.path.lexists(os.path.dirname(path)):
+        told = f"fix the path, or write hf://datasets/{path} for a data set of the Hub"
+        raise DataError(f"cannot be opened: No such file or directory; {told}", path=path)
     if path != "-" and not _is_regular(path):
         kind = kind_of(path)  # a pipe can be read only once
         return Form(kind, "\t" if kind == "tsv" else ",")
