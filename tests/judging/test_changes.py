@@ -239,13 +239,15 @@ def test_a_pair_is_a_question_in_each_order(tmp_path: Path) -> None:
     assert summary(run)["preferences"]["pairs"] == 1
 
 
-def test_the_lock_of_another_judge_is_kept(bench: Bench) -> None:
+def test_the_lock_of_another_judge_is_kept_and_that_is_said(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
     bench.asks(ITEM)
+    assert "last used" not in caplog.text
     first = (bench.run / "judge.lock.json").read_bytes()
     bench.asks(ITEM, weights="v2")
     kept = list(bench.run.glob("judge.lock.*.json"))
     assert [each.read_bytes() for each in kept] == [first]
     assert (bench.run / "judge.lock.json").read_bytes() != first
+    assert f"{bench.run}: it was last used with another judge" in caplog.text
 
 
 def test_an_answer_that_never_came_is_asked_for_again(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """`judge.lock.json`: the judge, precisely enough to repeat the run or to name what differs."""
 
+import logging
 import platform
 import sys
 from collections.abc import Mapping
@@ -17,6 +18,8 @@ from dikast.core.runs.run_files import LOCK, write_checked
 from dikast.judging.judge import Judge
 from dikast.judging.run_plan import Source
 from dikast.prompts.format import Format
+
+_log = logging.getLogger(__name__)
 
 
 def write_lock(out: Path, judge: Judge, format: Format, source: Source, way: Mapping[str, Any], ids: Ids) -> None:
@@ -50,5 +53,10 @@ def write_lock(out: Path, judge: Judge, format: Format, source: Source, way: Map
     path = out / LOCK
     old = read_lock(out)
     if old is not None and old.get("hash") != value["hash"]:
+        differs = " and ".join(name for name in ("judge", "format", "rubric") if old.get(name) != value[name])
+        _log.warning(
+            "%s: it was last used with another %s: those verdicts are kept, and count again with the earlier command",
+            out, differs or "configuration",
+        )  # fmt: skip
         path.replace(out / f"judge.lock.{str(old.get('hash'))[:8]}.json")
     write_checked(path, orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n")
