@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import runs
 from annotation.labelling_here import table
-from dikast.annotation.active_order import Priority, chances, uncertainty_of
+from dikast.annotation.active_order import Priority, chances, priorities_of, uncertainty_of
 from dikast.annotation.label_store import SKIPPED, Labelled, LabelStore
 from dikast.annotation.labelling_questions import Kind, ToLabel, read_questions
 from dikast.annotation.labelling_server import LabelServer
@@ -92,9 +92,12 @@ def test_labels_keep_their_chances_and_the_audit_allows_for_them(tmp_path: Path)
         assert (refused.returncode, told in refused.stderr) == (2, True), refused.stderr
 
 
-@pytest.mark.parametrize(("kind", "verb"), [("pairwise", "compare"), ("claims", "grade")])
-def test_pairs_and_claims_have_an_active_order_too(kind: Kind, verb: str, tmp_path: Path) -> None:
-    """A pair goes by what both orders say of it, a claim by the score of its response."""
+@pytest.mark.parametrize(
+    ("kind", "verb", "answer"),
+    [("pairwise", "compare", "a"), ("claims", "grade", "right"), ("spans", "grade", "[]"), ("boxes", "grade", "[]")],
+)
+def test_every_kind_has_an_active_order(kind: Kind, verb: str, answer: str, tmp_path: Path) -> None:
+    """A pair goes by what both orders say of it; a claim, and what is marked, by the score of the response."""
     given = runs.pairs(30) if kind == "pairwise" else [row | {"response": "One. Two."} for row in runs.rows(30)]
     items, run = runs.write_jsonl(tmp_path / "i.jsonl", given), tmp_path / "run"
     line = [verb, str(items), "--judge", "mock:oracle,r=.8", "--rubric", "helpfulness", "--out", str(run), "-q"]
@@ -113,13 +116,17 @@ def test_pairs_and_claims_have_an_active_order_too(kind: Kind, verb: str, tmp_pa
         assert spread[each.key] == pytest.approx(math.sqrt(mean @ worth**2 - (mean @ worth) ** 2))
     out = tmp_path / "labels"
     with opened(out, questions, Shares(), spread) as session:
+        asked = []
         for _ in range(8):
             due = session.store.due(1)
             assert due is not None
-            session.store.keep(due.id, "a" if kind == "pairwise" else "right")
+            session.store.keep(due.id, answer)
+            asked.append(due.question)
         chosen = session.store.chances()
         mean = progress(session.questions, session.store.labels(), judged, chosen)["mean (0 to 1)"]
-    assert len(chosen) == 8
+    order = priorities_of([each.key for each in questions], spread, 0)
+    assert asked == sorted(order, key=lambda key: order[key].place)[:8]
+    assert set(chosen) == set(asked)
     assert all(0 < each < 1 for each in chosen.values())
     assert (mean.value, mean.method.partition(",")[0]) == (1.0, "active inference")
     if kind == "pairwise":

@@ -189,14 +189,16 @@ def hostile(folder: Path, kind: str) -> Path:
         {"id": f"{k} {text}", "instruction": text, "response": text, "image": "noise.png", "meta": {"claims": [text]}}
         for k, text in enumerate(texts)
     ]
+    if kind == "pairs":
+        rows = [{**row, "response": None, "responses": [row["response"], "No."]} for row in rows]
     rows[0]["context"] = [{"type": "video", "video": "clip.mp4"}]
     return runs.write_jsonl(folder / "items.jsonl", rows)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["claims", "spans", "boxes", "feedback"])
+@pytest.mark.parametrize("kind", ["pairs", "claims", "spans", "boxes", "feedback"])
 def test_every_kind_by_keyboard(kind: str, tab: Browser, tmp_path: Path) -> None:
-    more: list[object] = ["--rubric", "helpfulness", "--ask", kind]
+    more: list[object] = ["--rubric", "helpfulness", *(["--pairs"] if kind == "pairs" else ["--ask", kind])]
     items = hostile(tmp_path, kind)
     if kind == "feedback":
         for seed in (1, 2):
@@ -228,7 +230,10 @@ def test_every_kind_by_keyboard(kind: str, tab: Browser, tmp_path: Path) -> None
             elif kind == "boxes" and k % 2 == 0:
                 tab.press("b")
                 tab.press("ArrowRight")
-            press(tab, {"claims": "w", "feedback": "a"}.get(kind, "n" if kind == "boxes" and k % 2 else "Enter"))
+            press(
+                tab,
+                {"claims": "w", "feedback": "a", "pairs": "a"}.get(kind, "n" if kind == "boxes" and k % 2 else "Enter"),
+            )
         assert tab.run("document.title") == "All done"
         assert clips == 1
         tab.visit(served.links["progress"])

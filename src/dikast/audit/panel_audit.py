@@ -62,8 +62,13 @@ def panel_audit(plan: AuditPlan) -> Audit:
         joint = audit_file(_plan(plan, file, run, pairs=pairs, gold=gold, metas=rows))
         among = _among(plan, file, judges[0].folder, len(judges), rows, pairs=pairs) if len(judges) > 1 else ()
     first = _judges_table([*names, f"panel of {len(judges)}"], [*each, joint], pairs=pairs)
-    told = tuple(f"judge {name}: {note}" for name, found in zip(names, each, strict=True) for note in found.notes)
-    return Audit(str(plan.file), joint.rows, (joint.tables[0], first, *among, *joint.tables[1:]), told, each[0].plan)
+    told = [f"judge {name}: {note}" for name, found in zip(names, each, strict=True) for note in found.notes]
+    if len(judges) > 1 and not among:
+        judged = sum(any(row[f"judge {number}"] is not None for row in rows) for number in range(1, len(names) + 1))
+        told.append(f"no agreement among the judges: {judged} of {len(names)} have verdicts, and it takes two")
+    return Audit(
+        str(plan.file), joint.rows, (joint.tables[0], first, *among, *joint.tables[1:]), tuple(told), each[0].plan
+    )
 
 
 def _rows(run: Run, first: Path, plan: AuditPlan, *, pairs: bool) -> Iterator[dict[str, Any]]:
@@ -100,7 +105,8 @@ def _responses(row: dict[str, Any]) -> tuple[int, ...]:
 
 def _plan(plan: AuditPlan, file: Path, run: Run, *, pairs: bool, gold: bool, metas: list[dict[str, Any]]) -> AuditPlan:
     """The plan for the joint verdict."""
-    systems = {"first": "system_a", "second": "system_b"} if pairs and "system_a" in metas[0] else {}
+    met = "system_a" in metas[0] and any(row[_PANEL] is not None for row in metas)  # else there is nothing to rank
+    systems = {"first": "system_a", "second": "system_b"} if pairs and met else {}
     own: dict[str, Any] = {"pairwise": True, "joint": not asked_in_one_order(run), **systems}
     if not pairs:
         own = {"scale": scale_of(run.runs[0].folder), "between": True}

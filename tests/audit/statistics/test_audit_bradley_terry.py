@@ -6,7 +6,9 @@ import pytest
 from scipy.optimize import minimize
 from statsmodels.api import Logit
 
-from dikast.audit.statistics.bradley_terry import Games, Meetings, Strengths, bradley_terry, fit_players
+from dikast.audit.statistics import drawn_strengths
+from dikast.audit.statistics.bradley_terry import Games, Meetings, Model, Strengths, bradley_terry, fit_players
+from dikast.audit.statistics.drawn_strengths import fit_draws
 from dikast.audit.statistics.intervals import Resampling
 from dikast.audit.statistics.ranking import Bouts, cyclic_triples, rank_players, win_matrix, win_rate
 
@@ -206,3 +208,33 @@ def test_a_single_tie_does_not_make_a_covariate_that_decides_all_else_finite() -
     found = fit_players(games)
     assert np.isnan(found.strength).all()
     assert np.isnan(found.effects).all()
+
+
+@pytest.mark.parametrize("model", ["bradley-terry", "davidson"])
+@pytest.mark.parametrize("kind", ["many", "few", "leagues", "covariates", "decided"])
+def test_draws_fitted_together_are_those_fitted_one_by_one(model: Model, kind: str) -> None:
+    """Also of draws that leave somebody unbeaten, nothing tied, or a covariate that decides its games."""
+    rng = np.random.default_rng(7)
+    n, players = {"few": 9}.get(kind, 120), 6 if kind == "leagues" else 4
+    first = rng.integers(0, players, n)
+    second = (first + rng.integers(1, 3, n) * (2 if kind == "leagues" else 1)) % players
+    z = {"covariates": rng.normal(0, 1, (n, 2)).round(1), "decided": (np.arange(n) < 12)[:, None] * 1.0}
+    outcome = rng.choice(3, n, p=[0.5, 0.3, 0.2])
+    extra = z.get(kind, np.zeros((n, 0)))
+    if kind == "decided":
+        outcome[:12] = np.where(np.arange(12) % 6 > 0, 0, 2)  # one tie in six: some draws have none
+    meetings = Meetings.of(first, second, outcome, players=players, covariates=extra)
+    whole = meetings.games(np.ones(n))
+    fit = fit_players(whole, model=model)
+    drawn = [meetings.games(rng.multinomial(n, np.full(n, 1 / n)).astype(float)) for _ in range(40)]
+    alone = [fit_players(each, model=model, start=fit, leagues=whole.leagues) for each in drawn]
+    many = fit_draws(iter(drawn), model=model, prior=0.1, start=fit, leagues=whole.leagues)
+    assert len(many) == 40
+    for one, other in zip(alone, many, strict=True):
+        assert one.converged == other.converged
+        assert np.allclose(one.strength, other.strength, rtol=0, atol=1e-8, equal_nan=True)
+        assert np.allclose(one.effects, other.effects, rtol=0, atol=1e-8, equal_nan=True)
+        assert np.allclose(one.tie, other.tie, rtol=0, atol=1e-8, equal_nan=True)
+        assert (one.touched is None) == (other.touched is None)
+    plain = sum(each is not None for each in drawn_strengths._together(drawn, model, fit, whole.leagues))
+    assert plain == 40 if kind in ("many", "leagues", "covariates") else plain < 40

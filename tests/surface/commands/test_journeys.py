@@ -296,6 +296,12 @@ def test_a_panel_that_compares(tmp_path: Path) -> None:
     assert "as shown" not in str(found.to_dict()["tables"])
     end = next(line for line in done.stdout.splitlines() if line.startswith("panel: "))
     assert "order" not in end
+    two = dikast_here("compare", table, "--judge", "mock:oracle,r=1", "--judge", "mock:first-slot", "--rubric",
+                      "helpfulness", "--out", tmp_path / "two", "--max-failures", "100%")  # fmt: skip
+    assert two.returncode == 0, two.stderr
+    alone = package.audit(tmp_path / "two", draws=20)
+    assert "judge pairs" not in alone
+    assert "no agreement among the judges: 1 of 2 have verdicts, and it takes two" in alone.notes
     files = [tmp_path / "page.md", tmp_path / "page.html"]
     assert dikast_here("report", tmp_path / "panel", "-o", files[0], "-o", files[1]).returncode == 0
     page = files[1].read_text("utf-8")

@@ -14,10 +14,13 @@ import pytest
 import dikast
 import runs
 from dikast.audit.tables.run_rows import RunRows
+from dikast.core.canonical import fingerprint
 from dikast.core.errors import RunError, UserError
+from dikast.surface.viewer import run_index
+from dikast.surface.viewer.indexed_rows import indexed_rows
 from dikast.surface.viewer.item_notes import take_back
 from dikast.surface.viewer.run_folders import figure_of
-from dikast.surface.viewer.run_index import RunIndex
+from dikast.surface.viewer.run_index import RunIndex, index_version
 from dikast.surface.viewer.viewer_pages import ViewerPages
 from surface.viewer.conftest import grade
 from surface.viewer.viewing_here import Viewed, first_link, words
@@ -215,7 +218,8 @@ def test_the_index_follows_the_runs(tmp_path: Path) -> None:
     assert "8 of 8 rows" in words(fresh(tmp_path).run({"of": "one"}))
     with sqlite3.connect(index) as db:
         db.execute("pragma user_version=99")
-    assert "8 of 8 rows" in words(fresh(tmp_path).run({"of": "one"}))  # of a newer version: made again
+        db.execute("delete from row")
+    assert "8 of 8 rows" in words(fresh(tmp_path).run({"of": "one"}))  # of another version: made again
     with sqlite3.connect(index) as db:
         db.execute("create trigger theirs after delete on run begin delete from row; end")
     assert "8 of 8 rows" in words(fresh(tmp_path).run({"of": "one"}))  # not as this version makes it
@@ -223,6 +227,37 @@ def test_the_index_follows_the_runs(tmp_path: Path) -> None:
         assert not db.execute("select 1 from sqlite_master where type='trigger'").fetchall()
     shutil.rmtree(tmp_path / "runs" / "one")
     assert "0 of 0 runs" in words(fresh(tmp_path).runs({}))
+
+
+def test_another_release_makes_the_index_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = index_version()
+    monkeypatch.setattr(run_index, "version", lambda name: "0.0.1")
+    assert index_version() != own
+
+
+def test_rows_that_change_ask_for_another_version_of_the_index(folder: Path) -> None:
+    rows = [each for run in ("pairs", "march/first") for each, _ in indexed_rows(folder / run)]
+    asked = [told[:2] for run in ("pairs", "march/first") for _, told in indexed_rows(folder / run)]
+    assert (run_index._VERSION, fingerprint([rows, asked])[:16]) == (4, "82d0e8e75730a430")
+
+
+def test_a_large_folder_is_listed_before_its_runs_are_looked_into(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    items = runs.write_jsonl(tmp_path / "items.jsonl", runs.rows(2))
+    for k in range(3):
+        run = grade(items, tmp_path / "runs" / f"run-{k}", "mock:oracle")
+        os.utime(run / "verdicts.jsonl", (1_700_000_000 + k, 1_700_000_000 + k))
+    monkeypatch.setattr(run_index, "_AT_ONCE", 0.0)  # one run a look
+    pages = fresh(tmp_path)
+    first = words(pages.runs({}))
+    assert "3 of 3 runs; 2 have not been looked into yet" in first
+    assert [each.state for each in pages.index.runs()] == ["finished", "not read yet", "not read yet"]
+    assert "2023-11-14 22:13 UTC" in first  # when they were written is known
+    assert "2 of 2 rows" in words(pages.run({"of": "run-0"}))  # a run that is opened does not wait its turn
+    assert [each.state for each in pages.index.runs()] == ["finished", "not read yet", "finished"]
+    assert not pages.index.look_on()
+    assert "not been looked into" not in words(pages.runs({}))
 
 
 @pytest.mark.parametrize("end", ["", "-wal"])

@@ -119,7 +119,7 @@ def _systems_table(result: Leaderboard, order: list[str], unit: str) -> Table:
             *(["rank"] if ranked else []),
             "n",
             "mean score",
-            *(["length equal"] if controlled else []),
+            *(["length-controlled mean"] if controlled else []),
             "win rate",
             "no verdict",
         ),
@@ -138,7 +138,7 @@ def length_told(found: Leaderboard) -> str:
     equal = [each.controlled for each in found.systems.values() if each.controlled is not None]
     if not equal or any(not math.isnan(each.value) for each in equal):
         return ""
-    return f"length is not held equal: {equal[0].note.removeprefix('undefined: ')}"
+    return f"no length-controlled means: {equal[0].note.removeprefix('undefined: ')}"
 
 
 def _with_length_equal(
@@ -195,7 +195,8 @@ _RANKED = (
 
 
 _EQUAL = (
-    "length equal: the mean if all responses were of the same length, by the slope of the score on log2(1 + characters)"
+    "length-controlled mean: the mean if all responses were of the same length, by the slope of the score on"
+    " log2(1 + characters)"
     " among responses to the same prompt (analysis of covariance)"
 )
 

@@ -15,10 +15,10 @@ from dikast.audit.statistics.intervals import row_kinds
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 Model = Literal["bradley-terry", "davidson"]
-_STEPS = 100
-_MOST_TIES = 25.0  # |log nu|; beyond, all games are ties or none is, and strengths grow with it without end
-_LONGEST = 5.0  # nats; far from the maximum, Newton's step may leave the range of floats
-_TOLERANCE = 1e-10
+MOST_STEPS = 100
+FARTHEST_TIE = 25.0  # |log nu|; beyond, all games are ties or none is, and strengths grow with it without end
+LONGEST_STEP = 5.0  # nats; far from the maximum, Newton's step may leave the range of floats
+SMALLEST_STEP = 1e-10
 _MOST_EFFECT = 25.0  # nats; beyond, a covariate and strengths grow together without end, whatever a few games say
 _OPEN = 1e-6  # share of its variance that a game must keep beside a covariate; below, the covariate decides it
 
@@ -166,7 +166,7 @@ def bradley_terry(
     if prior == 0 and not games.connected:
         return _unknown(games)
     everyone = np.ones(games.players, bool)
-    fit = _maximum(games, _begin(games, model, start), everyone, model, np.full(games.players, prior))
+    fit = _maximum(games, begin_at(games, model, start), everyone, model, np.full(games.players, prior))
     return _read(fit, games, model, everyone, everyone if prior else ~everyone)
 
 
@@ -208,12 +208,12 @@ def _fit_players(games: Games, model: Model, prior: float, start: "Strengths | N
         tie = math.nan if games.ties.any() else -math.inf  # without a tie nu is 0; with nothing else it has no bound
         return replace(fit_players(games, prior=prior, start=start, leagues=leagues), tie=tie)
     core = _cores(games, met, leagues)
-    touched, theta = met & ~core, _begin(games, model, start)
+    touched, theta = met & ~core, begin_at(games, model, start)
     theta[: games.players][touched] = 0.0
     found, nobody = _Maximum(theta, True), np.zeros(games.players)
     if core.any():
         found = _maximum(games.among(core[games.i] & core[games.j]), theta, core, model, nobody, leagues=leagues)
-        found.theta[: games.players] = _centred(found.theta[: games.players], core, leagues)
+        found.theta[: games.players] = centred(found.theta[: games.players], core, leagues)
     if touched.any():
         outside = games.among(touched[games.i] | touched[games.j])
         rest = _maximum(outside, found.theta, touched, model, np.where(touched, prior, 0.0), alone=bool(core.any()))
@@ -234,7 +234,7 @@ def _cores(games: Games, met: NDArray[np.bool_], leagues: Codes) -> NDArray[np.b
     return core
 
 
-def _centred(strength: Floats, centre: NDArray[np.bool_], leagues: Codes) -> Floats:
+def centred(strength: Floats, centre: NDArray[np.bool_], leagues: Codes) -> Floats:
     """Strengths (players,) minus the mean of the `centre` of each league."""
     count = np.bincount(leagues, centre)
     total = np.bincount(leagues, np.where(centre, strength, 0.0))
@@ -252,7 +252,7 @@ def _unknown(games: Games) -> Strengths:
     return Strengths(nan, np.full(games.covariates.shape[1], math.nan), math.nan, converged=False)
 
 
-def _begin(games: Games, model: Model, start: "Strengths | None") -> Floats:
+def begin_at(games: Games, model: Model, start: "Strengths | None") -> Floats:
     """Where Newton's method begins: strengths (players,), effects, and log nu of Davidson's model."""
     players, effects = games.players, games.covariates.shape[1]
     theta = np.zeros(players + effects + (model == "davidson"))
@@ -275,13 +275,13 @@ def _maximum(
     among = (np.zeros(len(members), np.int64) if leagues is None else leagues)[members]
     shift[:count, :count] = loose * (among[:, None] == among) / max(count, 1)
     value, gradient, hessian = _likelihood(games, theta, davidson, prior)
-    for _ in range(_STEPS):
+    for _ in range(MOST_STEPS):
         step = np.zeros(len(theta))
         step[free] = _solved(hessian[np.ix_(free, free)] + shift, gradient[free])
         longest = float(np.abs(step).max(initial=0))
-        if longest < _TOLERANCE:
+        if longest < SMALLEST_STEP:
             return _Maximum(theta, True)
-        size = min(1.0, _LONGEST / longest)
+        size = min(1.0, LONGEST_STEP / longest)
         while True:
             tried = theta + size * step
             new, new_gradient, new_hessian = _likelihood(games, tried, davidson, prior)
@@ -303,20 +303,20 @@ def _read(
 ) -> Strengths:
     players, k = games.players, games.covariates.shape[1]
     leagues = np.zeros(players, np.int64) if leagues is None else leagues
-    strength = _centred(found.theta[:players], known if centre is None else centre, leagues)
+    strength = centred(found.theta[:players], known if centre is None else centre, leagues)
     strength[~known] = math.nan
     effects = found.theta[players : players + k]
-    settled = _settled(games, found.theta)
+    settled = settled_effects(games, found.theta)
     if not settled.all():
         strength, effects = np.full(players, math.nan), np.full(k, math.nan)
     tie = float(found.theta[-1]) if model == "davidson" else math.nan
-    if abs(tie) > _MOST_TIES:
+    if abs(tie) > FARTHEST_TIE:
         strength, effects, tie = np.full(players, math.nan), np.full(k, math.nan), math.nan
     alone = touched if touched.any() else None
     return Strengths(strength, effects, tie, found.converged, alone, None if settled.all() else settled)
 
 
-def _settled(games: Games, theta: Floats) -> NDArray[np.bool_]:
+def settled_effects(games: Games, theta: Floats) -> NDArray[np.bool_]:
     """Which covariates (k,) leave any of their games open; one that decides all of them has no finite effect."""
     players, k = games.players, games.covariates.shape[1]
     if k == 0:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from dikast.audit.estimate import Estimate
 from dikast.audit.statistics.bradley_terry import Games, Meetings, Model, Strengths, fit_players
 from dikast.audit.statistics.building_blocks.exact_means import NEAR
+from dikast.audit.statistics.drawn_strengths import fit_draws
 from dikast.audit.statistics.intervals import (
     Resampling,
     cluster_profile,
@@ -233,8 +234,8 @@ def rank_players(bouts: Bouts, how: Resampling, *, model: Model = "bradley-terry
     place = list(bouts.names).index(anchor) if anchor else None
     few = Resampling(min(how.draws, _MOST_DRAWS), how.level, how.seed)
     open_ended = bool(np.isnan(fit.strength).all())  # a covariate decides every game: there is nothing to draw
-    redrawn = _redrawn(bouts, few) if not open_ended else ()
-    fits = [fit_players(each, model=model, prior=PRIOR, start=fit, leagues=leagues) for each in redrawn] or [fit]
+    redrawn = iter(()) if open_ended else _redrawn(bouts, few)
+    fits = fit_draws(redrawn, model=model, prior=PRIOR, start=fit, leagues=leagues) or [fit]
     draws = np.array([each.strength for each in fits]).reshape(-1, len(bouts.names))
     centre = ~np.isnan(fit.strength) & (True if fit.touched is None else ~fit.touched)
     for league in np.unique(leagues[centre]):

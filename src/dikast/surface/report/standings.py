@@ -84,12 +84,17 @@ def _of_scores(board: Leaderboard, met: HeadToHead | None) -> Standings:
     note += " Win rate: a tie is half a win." if met_any else " No prompt is known to have been answered by two."
     if controlled:
         note += (
-            " Length controlled: the mean score if all responses were equally long, by the slope of the score on the"
-            " logarithm of the length among responses to the same prompt; whether longer is better is not asked."
+            " Length-controlled mean: the mean score if all responses were equally long, by the slope of the score on"
+            " the logarithm of the length among responses to the same prompt; whether longer is better is not asked."
         )
     for told in filter(None, (weighted_told(board.weights), length_told(board))):
         note += f" {told[0].upper()}{told[1:]}."
-    columns = (*(["length controlled"] if controlled else []), *(["win rate"] if met_any else []), "n", "no verdict")
+    columns = (
+        *(["length-controlled mean"] if controlled else []),
+        *(["win rate"] if met_any else []),
+        "n",
+        "no verdict",
+    )
     return Standings("Leaderboard", "mean score", columns, tuple(rows),
                      min(ends, default=0.0), max(ends, default=1.0), math.nan, note, met)  # fmt: skip
 

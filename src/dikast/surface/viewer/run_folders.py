@@ -19,6 +19,7 @@ from dikast.core.verdict import DISAGREE, Status
 _MOST = 3  # criteria whose means are shown
 DEEPEST = 6  # folders below the one that is shown
 LIVE_SECONDS = 60.0  # an unfinished run counts as being written for this long after its last verdict
+UNREAD = "not read yet"
 STATES = ("finished", "being written", "unfinished", "damaged")
 _WATCHED = (VERDICTS, SUMMARY, LOCK, KEYS)
 _SKIPPED = ("frames", "cache")
@@ -53,6 +54,17 @@ class RunFacts:
 def found_runs(folder: Path) -> Iterator[tuple[str, str]]:
     """The run folders in a folder, by name, each with a signature that changes when it is written."""
     yield from _found(folder, "", 0)
+
+
+def signature_of(root: Path, path: str) -> str | None:
+    """The signature of one run folder; None where it is none (any more)."""
+    return next((signature for _, signature in _found(root / path, path, DEEPEST)), None)
+
+
+def written_at(signature: str) -> float:
+    """When the last verdict was written, in seconds since 1970; 0 without one."""
+    told = signature.split(" ")[_WATCHED.index(VERDICTS)].partition(".")[0]
+    return int(told) / 1e9 if told != "-" else 0.0
 
 
 def _found(folder: Path, path: str, depth: int) -> Iterator[tuple[str, str]]:

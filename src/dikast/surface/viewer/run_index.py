@@ -1,4 +1,5 @@
-"""The index of a folder of runs: SQLite beside them, made again whenever it is stale, damaged or of another version.
+"""The index of a folder of runs: SQLite beside them, made again whenever it is stale, damaged or of another version
+of Dikast, which may read other rows from the same files.
 
 It contains only what is in the runs; deleting it costs the time of reading them again.
 """
@@ -8,29 +9,38 @@ import sqlite3
 import tempfile
 import threading
 import time
-from array import array
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, fields
+from dataclasses import fields
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import orjson
 
-from dikast.audit.tables.run_rows import ASKED_ONCE, JOINT, Pairs, RunRows, gold_by_item, gold_scale_of, has_gold
 from dikast.core.errors import RunError, UserError, database_at
-from dikast.core.runs.rubrics import load_rubrics
-from dikast.core.runs.run_files import GOLD, RUBRICS, VERDICTS
-from dikast.surface.report.gaps import Scales, gap_of, label_of
-from dikast.surface.report.queue import anchor_of, kept_of
-from dikast.surface.viewer.run_folders import RunFacts, found_runs, read_facts, verdicts_mark
+from dikast.core.runs.run_files import VERDICTS
+from dikast.surface.viewer.indexed_rows import indexed_rows
+from dikast.surface.viewer.run_folders import (
+    UNREAD,
+    RunFacts,
+    found_runs,
+    read_facts,
+    signature_of,
+    verdicts_mark,
+    written_at,
+)
 
 FILE = ".dikast-view.sqlite"
-VERSION = 3
+_VERSION = 4  # raised when the same runs give other rows, as a test says that compares them
 AT_ONCE = 16 * 2**20  # bytes of verdicts that are indexed while a page waits
 _BLOCK = 2000
 _FRESH = 1.0  # seconds for which the folder is taken to be as it was
+_AT_ONCE = 0.15  # seconds of reading locks and summaries in one transaction; other runs are listed meanwhile
+_PAUSE = 0.01  # seconds in which a page may be made while the runs of a new index are being looked at
 _REST = 10  # a run being written is read again after so many times what reading it took
+BEHIND = f"mark != indexed and kind != 'panel' and state != '{UNREAD}'"  # runs whose verdicts are still to be read
 _TABLES = """
 create table run(id integer primary key, path text not null unique, signature text not null, mark text not null,
     indexed text not null, state text not null, kind text not null, judge text not null, data text not null,
@@ -91,31 +101,13 @@ class Row(NamedTuple):
     asked: str
 
 
-@dataclass(slots=True)
-class _AskedRows(RunRows):
-    """Rows that also say which item they were asked about, by its fingerprint (of a pair with a shown first); of a
-    ranking, those of all pairs.
-    """
-
-    def checked(self, verdict: dict[str, Any], path: Path, line: int) -> dict[str, Any]:
-        row = RunRows.checked(self, verdict, path, line)
-        name = "asked_swapped" if "swapped" in row else "asked_item"
-        row[name] = (verdict.get("hashes") or {}).get("item") or ""
-        return row
-
-    def _of_schedule(self, pairs: Pairs) -> Pairs:
-        comparable = RunRows._of_schedule(self, pairs)
-        alone = {key: ({**row, ASKED_ONCE: True}, line) for key, (row, line) in pairs.items() if key not in comparable}
-        return {**comparable, **alone}
-
-
 class RunIndex:
     """What is known of the runs in `root`. Reading opens connections of its own, so any thread may; one writes."""
 
     def __init__(self, root: Path, file: Path | None = None) -> None:
         self.root = root
         self._scratch = None
-        self._writing, self._looked = threading.Lock(), 0.0
+        self._writing, self._looked, self._listed = threading.Lock(), -1e9, False
         self._took: dict[str, tuple[float, float]] = {}  # run -> when it was read last, and how long that took
         self.path = file or root / FILE
         if file is None and not _can_hold(root):
@@ -133,11 +125,11 @@ class RunIndex:
             try:
                 with database_at(self.path), closing(sqlite3.connect(self.path, timeout=30.0)) as db:
                     found = db.execute("pragma user_version").fetchone()[0]
-                    if found == VERSION and _schema(db) == _own_schema():
+                    if found == index_version() and _schema(db) == _own_schema():
                         return
                     if found == 0 and not db.execute("select count(*) from sqlite_master").fetchone()[0]:
                         db.execute("pragma journal_mode=wal")
-                        db.executescript(f"begin immediate; {_TABLES} pragma user_version={VERSION}; commit;")
+                        db.executescript(f"begin immediate; {_TABLES} pragma user_version={index_version()}; commit;")
                         return
             except sqlite3.DatabaseError:
                 pass
@@ -153,23 +145,76 @@ class RunIndex:
             yield db
 
     def look(self) -> None:
-        """Bring the list of runs up to date: new, changed and removed folders; verdicts are not read."""
+        """Bring the list of runs up to date: new, changed and removed folders; verdicts are not read.
+
+        Every folder is listed; their locks and summaries are read as in `look_on`.
+        """
         if time.monotonic() - self._looked < _FRESH:
             return
-        with self._writing, self._opened() as db:
-            if time.monotonic() - self._looked < _FRESH:
+        with self._to_write(wait=not self._listed) as db:
+            if db is None or time.monotonic() - self._looked < _FRESH:
                 return
             known = dict(db.execute("select path, signature from run"))
             found = dict(found_runs(self.root))
-            db.execute("begin immediate")
             for path in known.keys() - found.keys():
                 db.execute("delete from row where run=(select id from run where path=?)", (path,))
                 db.execute("delete from run where path=?", (path,))
             for path, signature in found.items():
-                if known.get(path) != signature:
-                    _put(db, read_facts(self.root, path), signature)
-            db.execute("commit")
-            self._looked = time.monotonic()
+                if path not in known:
+                    _put(db, RunFacts(path, UNREAD, written=written_at(signature)), "", verdicts_mark(signature))
+                elif known[path] != signature:
+                    db.execute("update run set signature='' where path=?", (path,))
+            self._read_facts(db)
+        self._listed, self._looked = True, time.monotonic()
+
+    def look_on(self) -> bool:
+        """Read locks and summaries that no look has read yet, the newest first, for `_AT_ONCE`; whether some are left.
+
+        Not in one transaction for all, so that pages are made meanwhile.
+        """
+        if self.count("run", "signature=''", ()):
+            with self._to_write() as db:
+                assert db is not None
+                self._read_facts(db)
+        return self.count("run", "signature=''", ()) > 0
+
+    def _read_facts(self, db: sqlite3.Connection) -> None:
+        began = time.monotonic()
+        for (path,) in db.execute("select path from run where signature='' order by written desc").fetchall():
+            self._read_one(db, path)
+            if time.monotonic() - began > _AT_ONCE:
+                break
+
+    def _read_one(self, db: sqlite3.Connection, path: str) -> None:
+        signature = signature_of(self.root, path)
+        if signature is not None:  # else the folder is gone, and the next look will say so
+            _put(db, read_facts(self.root, path), signature, verdicts_mark(signature))
+
+    def look_at(self, path: str) -> None:
+        """Read the lock and the summary of a run if no look has read them yet."""
+        if self.count("run", "path=? and signature=''", (path,)):
+            with self._to_write() as db:
+                assert db is not None
+                self._read_one(db, path)
+
+    @contextmanager
+    def _to_write(self, *, wait: bool = True) -> Iterator[sqlite3.Connection | None]:
+        """A transaction, one at a time; not `wait`: None where another takes longer than a moment."""
+        if not self._writing.acquire(timeout=-1 if wait else _AT_ONCE):
+            yield None
+            return
+        try:
+            with self._opened() as db:
+                db.execute("begin immediate")
+                try:
+                    yield db
+                    db.execute("commit")
+                except BaseException:
+                    if db.in_transaction:  # a full disk has ended it already
+                        db.execute("rollback")
+                    raise
+        finally:
+            self._writing.release()
 
     def runs(self, where: str = "1", values: Sequence[Any] = (), order: str = "written desc", at: int = 0,
              most: int = -1) -> list[Listed]:  # fmt: skip
@@ -250,14 +295,15 @@ class RunIndex:
         if not wait and file.stat().st_size > AT_ONCE:
             return False
         began = time.monotonic()
-        with self._writing, self._opened() as db:
+        with self._to_write() as db:
+            assert db is not None
             self._read(db, run)
         self._took[path] = (time.monotonic(), time.monotonic() - began)
         return True
 
     def behind(self) -> list[str]:
         """The runs whose verdicts have not been read as they are, the newest first."""
-        return [each.path for each in self.runs("mark != indexed and kind != 'panel'") if self._is_due(each.path)]
+        return [each.path for each in self.runs(BEHIND) if self._is_due(each.path)]
 
     def _is_due(self, path: str) -> bool:
         last, took = self._took.get(path, (-1e9, 0.0))
@@ -267,30 +313,23 @@ class RunIndex:
         mark = db.execute("select mark from run where id=?", (run.id,)).fetchone()
         if mark is None:
             return
-        db.execute("begin immediate")
+        db.execute("delete from row where run=?", (run.id,))
+        why, gold, differing, compared, place = "", False, 0, 0, 0
         try:
-            db.execute("delete from row where run=?", (run.id,))
-            why, gold, differing, compared, place = "", False, 0, 0, 0
-            try:
-                for place, (row, told) in enumerate(_rows(self.root / run.path), 1):
-                    gold |= bool(row[5])
-                    compared += row[6] is not None
-                    differing += bool(row[6])
-                    db.execute("insert into row values(?,?,?,?,?,?,?,?,?,?,?,?,?)", (run.id, place, *row, *told))
-            except UserError as error:
-                why = str(error)
-            except OSError as error:
-                why = f"{run.path}: cannot be read ({error.strerror or error})"
-            state, why = ("damaged", why) if why else (run.state, run.why)
-            db.execute(
-                "update run set indexed=?, rows=?, differing=?, compared=?, state=?, why=? where id=?",
-                (mark[0], place, differing if gold else None, compared, state, why, run.id),
-            )
-            db.execute("commit")
-        except BaseException:
-            if db.in_transaction:  # a full disk has ended it already
-                db.execute("rollback")
-            raise
+            for place, (row, told) in enumerate(indexed_rows(self.root / run.path), 1):
+                gold |= bool(row[5])
+                compared += row[6] is not None
+                differing += bool(row[6])
+                db.execute("insert into row values(?,?,?,?,?,?,?,?,?,?,?,?,?)", (run.id, place, *row, *told))
+        except UserError as error:
+            why = str(error)
+        except OSError as error:
+            why = f"{run.path}: cannot be read ({error.strerror or error})"
+        state, why = ("damaged", why) if why else (run.state, run.why)
+        db.execute(
+            "update run set indexed=?, rows=?, differing=?, compared=?, state=?, why=? where id=?",
+            (mark[0], place, differing if gold else None, compared, state, why, run.id),
+        )
 
     def close(self) -> None:
         """Remove an index that could not lie beside the runs."""
@@ -309,13 +348,19 @@ def _own_schema() -> list[tuple[str, str]]:
         return _schema(db)
 
 
+def index_version() -> int:
+    """The version of the index that this Dikast makes: one that another release wrote is made again."""
+    return zlib.crc32(f"{_VERSION} {version('dikast')}".encode()) >> 1
+
+
 def _can_hold(root: Path) -> bool:
     return os.access(root, os.W_OK)
 
 
-def _put(db: sqlite3.Connection, facts: RunFacts, signature: str) -> None:
-    """A run's facts; its rows stay where its verdicts are as they were."""
-    mark = verdicts_mark(signature)
+def _put(db: sqlite3.Connection, facts: RunFacts, signature: str, mark: str) -> None:
+    """A run's facts, and a signature that is empty where they are still to be read; its rows stay where its verdicts
+    are as they were.
+    """
     told = [getattr(facts, name) for name in _FACTS]
     search = " ".join((facts.path, facts.judge, facts.data, facts.rubric, facts.format, facts.kind)).casefold()
     names = ", ".join((*_FACTS, "signature", "mark", "search"))
@@ -328,48 +373,14 @@ def _put(db: sqlite3.Connection, facts: RunFacts, signature: str) -> None:
     )
 
 
-def _rows(folder: Path) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...]]]:
-    """The rows of a run as the table has them, apart from run and place: what is searched, and what is kept."""
-    gold = gold_by_item(folder / GOLD, ["gold"]) if has_gold(folder) else {}
-    rows = _AskedRows(str(folder), gold=gold, gold_scale=gold_scale_of(folder))
-    rubrics = load_rubrics(folder) if (folder / RUBRICS).exists() else {}
-    scales = Scales({name: rubric.scale for name, rubric in rubrics.items()}, rows.gold_scale)
-    starts = _starts(folder / VERDICTS)
-    for row, _ in rows:
-        if row["sample"] == JOINT:
-            continue
-        said = label_of(row.get("choice", row.get("label"))) or ""
-        true = row.get("gold")
-        gap = gap_of(row, true, scales.both(row, true)) if row.get("status") == "ok" else float("nan")
-        if ASKED_ONCE in row:  # no joint verdict: it is shown, and compared with nothing
-            said, gap = f"{said} in one order" if said else "", float("nan")
-        kept = kept_of(row, true)
-        offsets = [starts[line - 1] for line in kept["lines"]]
-        searched = (
-            anchor_of(kept), str(row["item"]), str(row["criterion"]), str(row["status"]), said, label_of(true) or "",
-            None if gap != gap else gap,
-        )  # fmt: skip
-        of = row.get("asked_item", row.get("asked_swapped", ""))
-        asked = (str(row["rubric"] or ""), of, orjson.dumps(offsets).decode())
-        yield searched, (*asked, orjson.dumps(kept).decode())
-
-
-def _starts(path: Path) -> "array[int]":
-    """Where each line of a file begins."""
-    starts, at = array("Q"), 0
-    with path.open("rb") as file:
-        for line in file:
-            starts.append(at)
-            at += len(line)
-    return starts
-
-
 def keep_reading(index: RunIndex, stopping: threading.Event) -> None:
     """Read what is behind, run by run, until `stopping`; what cannot be read is marked as damaged by `read`."""
     while not stopping.is_set():
         with suppress(RunError, sqlite3.OperationalError):  # another viewer is writing, or the disk is full
             index.look()
-            for path in index.behind():
+            for path in ("", *index.behind()):
+                while index.look_on() and not stopping.wait(_PAUSE):
+                    pass
                 if stopping.is_set():
                     return
                 index.read(path)

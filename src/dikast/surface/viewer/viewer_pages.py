@@ -28,8 +28,8 @@ from dikast.surface.report.subject import prompt_of
 from dikast.surface.viewer import item_notes
 from dikast.surface.viewer.lineage import found_above, lineage
 from dikast.surface.viewer.run_changes import SHOWS, changes, compared, count_compared, crossed, totals
-from dikast.surface.viewer.run_folders import LIVE_SECONDS, STATES, in_one_order, state_now
-from dikast.surface.viewer.run_index import Listed, RunIndex
+from dikast.surface.viewer.run_folders import LIVE_SECONDS, STATES, UNREAD, in_one_order, state_now
+from dikast.surface.viewer.run_index import BEHIND, Listed, RunIndex
 
 PAGE = 100  # rows of a page
 _ROOM = "dikast.surface.viewer"
@@ -92,11 +92,12 @@ class ViewerPages:
         at = _at(query, count, "/", tuple(given.items()))
         found = self.index.runs(condition, values, _SORTS[given["sort"]], (at.number - 1) * PAGE, PAGE)
         found = [each._replace(state=state_now(each.state, each.written, now)) for each in found]
-        behind = self.index.count("run", "mark != indexed and kind != 'panel'", ())
+        behind, unread = self.index.count("run", BEHIND, ()), self.index.count("run", "state=?", (UNREAD,))
         told = self.index.select("select kind, judge, data from run", ())
         return self._page(
             "list", "Runs", given=given, runs=found, count=count, total=len(told), at=at, behind=behind,
-            live=behind or any(each.state == "being written" for each in found), states=STATES, sorts=_SORTS,
+            unread=unread, live=behind or unread or any(each.state == "being written" for each in found),
+            states=STATES, sorts=_SORTS,
             kinds=_most(each[0] for each in told), judges=_most(each[1] for each in told),
             datas=_most(each[2] for each in told),
         )  # fmt: skip
@@ -188,6 +189,7 @@ class ViewerPages:
 
     def _run(self, path: str) -> Listed:
         self.index.look()
+        self.index.look_at(path)
         if self.index.run(path) is None:
             raise NotHere(f"There is no run {path!r} in {self.root} (any more).")
         self.index.read(path, wait=False)
