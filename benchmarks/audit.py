@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -17,6 +18,7 @@ from benchmarks.figures import Figure, table  # noqa: E402
 from dikast.audit.statistics.bradley_terry import Games, bradley_terry  # noqa: E402
 from dikast.audit.statistics.correlation import weighted_pearson  # noqa: E402
 from dikast.audit.statistics.intervals import Resampling, bootstrap  # noqa: E402
+from dikast.audit.statistics.ranking import Bouts, rank_players  # noqa: E402
 
 VERDICTS = 1_000_000
 
@@ -41,6 +43,21 @@ def ranking_seconds() -> float:
     start = time.perf_counter()
     bradley_terry(Games.of(first, second, outcome, players=100))
     return time.perf_counter() - start
+
+
+def drawn_ranking_seconds() -> float:
+    """Intervals of the strengths of six players from 2,000 games: plain, with two covariates, with ties."""
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, 6, 2000)
+    second, outcome = (first + rng.integers(1, 6, 2000)) % 6, rng.choice(3, 2000, p=(0.5, 0.4, 0.1))
+    none, two = np.zeros((2000, 0)), np.column_stack([np.sign(rng.normal(size=2000)), rng.normal(size=2000)])
+    one = np.ones(2000)
+    start = time.process_time()
+    bouts = Bouts("abcdef", first, second, outcome, one, none)
+    rank_players(bouts, Resampling())
+    rank_players(replace(bouts, covariates=two), Resampling())
+    rank_players(bouts, Resampling(), model="davidson")
+    return time.process_time() - start
 
 
 def write_verdicts(folder: Path) -> tuple[Path, Path]:
@@ -102,6 +119,7 @@ def figures() -> list[Figure]:
     found = [
         Figure("10,000 bootstrap draws of Pearson, 5,717 rows", bootstrap_seconds(), "s", 2),
         Figure("Bradley-Terry, 100 players, 1,000,000 games", ranking_seconds(), "s", 2),
+        Figure("three rankings of six players, 500 draws each", drawn_ranking_seconds(), "s", 2),
     ]
     with tempfile.TemporaryDirectory() as name:
         verdicts, run = write_verdicts(Path(name))
