@@ -15,10 +15,10 @@ for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import numpy as np  # noqa: E402
 
 from benchmarks.figures import Figure, table  # noqa: E402
-from dikast.audit.statistics.bradley_terry import Games, bradley_terry  # noqa: E402
 from dikast.audit.statistics.correlation import weighted_pearson  # noqa: E402
 from dikast.audit.statistics.intervals import Resampling, bootstrap  # noqa: E402
-from dikast.audit.statistics.ranking import Bouts, rank_players  # noqa: E402
+from dikast.audit.statistics.paired_comparison.bradley_terry import Games, bradley_terry  # noqa: E402
+from dikast.audit.statistics.paired_comparison.ranking import Bouts, rank_players  # noqa: E402
 
 VERDICTS = 1_000_000
 

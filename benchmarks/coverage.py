@@ -32,8 +32,8 @@ from dikast.audit.statistics.claim_agreement import f1_of
 from dikast.audit.statistics.drift import drift
 from dikast.audit.statistics.intervals import Resampling, share
 from dikast.audit.statistics.length_bias import length_slope
+from dikast.audit.statistics.paired_comparison.ranking import Bouts, rank_players
 from dikast.audit.statistics.ppi import multiplier_estimate, ppi_difference, ppi_mean, rogan_gladen
-from dikast.audit.statistics.ranking import Bouts, rank_players
 from dikast.core.scale import Scale
 
 Floats = NDArray[np.float64]

@@ -32,8 +32,8 @@ a temperature fitted | temperature | audit/statistics/calibration.py
 conformal intervals | conformal | audit/statistics/conformal.py
 length bias measured | length bias | audit/statistics/length_bias.py
 position bias measured | position bias | audit/sections/pairwise.py
-the win rate of a player | win rate | audit/statistics/ranking.py
-a Bradley-Terry model fitted | bradley-terry | audit/statistics/bradley_terry.py
+the win rate of a player | win rate | audit/statistics/paired_comparison/ranking.py
+a Bradley-Terry model fitted | bradley-terry | audit/statistics/paired_comparison/bradley_terry.py
 statistical power and sample size | sample size | audit/statistics/sample_size.py
 prompt injection prevented | prompt injection | prompts/escape.py
 a prompt template rendered | template | prompts/format.py

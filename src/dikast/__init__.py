@@ -50,7 +50,7 @@ _HOME = {
     "alt_test": "dikast.audit.statistics.alt_test",
     "audit_file": "dikast.audit.audit",
     "best_of_n": "dikast.rewards.best_of_n",
-    "bradley_terry": "dikast.audit.statistics.bradley_terry",
+    "bradley_terry": "dikast.audit.statistics.paired_comparison.bradley_terry",
     "builtin_formats": "dikast.prompts.format",
     "builtin_rubrics": "dikast.core.rubric",
     "cohen_kappa": "dikast.audit.statistics.agreement",
@@ -195,12 +195,12 @@ if TYPE_CHECKING:
     from dikast.audit.rendering import Audit
     from dikast.audit.statistics.agreement import cohen_kappa
     from dikast.audit.statistics.alt_test import alt_test
-    from dikast.audit.statistics.bradley_terry import bradley_terry
     from dikast.audit.statistics.concordance import kendall_tau_b
     from dikast.audit.statistics.correlation import pearson, spearman
     from dikast.audit.statistics.drift import drift
     from dikast.audit.statistics.equating import equate
     from dikast.audit.statistics.intervals import Resampling
+    from dikast.audit.statistics.paired_comparison.bradley_terry import bradley_terry
     from dikast.audit.statistics.ppi import label_multiplier, ppi_difference, ppi_mean, rogan_gladen
     from dikast.audit.statistics.rater_agreement import fleiss_kappa, icc_2_1, krippendorff_alpha
     from dikast.audit.statistics.significance import mcnemar

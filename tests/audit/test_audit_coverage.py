@@ -25,8 +25,8 @@ from dikast.audit.statistics.against_gold.measures import difference, measure
 from dikast.audit.statistics.building_blocks.linearised import order_interval
 from dikast.audit.statistics.intervals import Resampling, fisher, mean_estimate, wilson
 from dikast.audit.statistics.intervals import share as mean_share
+from dikast.audit.statistics.paired_comparison.ranking import win_rate
 from dikast.audit.statistics.ppi import ppi_difference, ppi_mean, rogan_gladen
-from dikast.audit.statistics.ranking import win_rate
 from dikast.audit.tables.choices import accuracy
 from dikast.core.scale import Scale
 

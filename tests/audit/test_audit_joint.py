@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from audit_tables import Run, refused, rows_of, values, write
-from dikast.audit.statistics.bradley_terry import Games, bradley_terry, fit_players
 from dikast.audit.statistics.intervals import Resampling
-from dikast.audit.statistics.ranking import Bouts, rank_players
+from dikast.audit.statistics.paired_comparison.bradley_terry import Games, bradley_terry, fit_players
+from dikast.audit.statistics.paired_comparison.ranking import Bouts, rank_players
 from dikast.audit.tables import choices as pairs
 from dikast.audit.tables.paired import Paired
 from dikast.core.verdict import joint_outcome

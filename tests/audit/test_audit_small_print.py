@@ -9,9 +9,9 @@ import pytest
 from audit_tables import Run, write
 from dikast.audit.estimate import Estimate
 from dikast.audit.rendering import shown
-from dikast.audit.statistics.bradley_terry import Games, fit_players
 from dikast.audit.statistics.intervals import bounded_mean, share
-from dikast.audit.statistics.ranking import win_rate
+from dikast.audit.statistics.paired_comparison.bradley_terry import Games, fit_players
+from dikast.audit.statistics.paired_comparison.ranking import win_rate
 
 
 def test_a_rank_is_a_whole_number_also_without_an_interval() -> None:

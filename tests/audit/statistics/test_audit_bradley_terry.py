@@ -6,11 +6,18 @@ import pytest
 from scipy.optimize import minimize
 from statsmodels.api import Logit
 
-from dikast.audit.statistics import drawn_strengths
-from dikast.audit.statistics.bradley_terry import Games, Meetings, Model, Strengths, bradley_terry, fit_players
-from dikast.audit.statistics.drawn_strengths import fit_draws
 from dikast.audit.statistics.intervals import Resampling
-from dikast.audit.statistics.ranking import Bouts, cyclic_triples, rank_players, win_matrix, win_rate
+from dikast.audit.statistics.paired_comparison import drawn_strengths
+from dikast.audit.statistics.paired_comparison.bradley_terry import (
+    Games,
+    Meetings,
+    Model,
+    Strengths,
+    bradley_terry,
+    fit_players,
+)
+from dikast.audit.statistics.paired_comparison.drawn_strengths import fit_draws
+from dikast.audit.statistics.paired_comparison.ranking import Bouts, cyclic_triples, rank_players, win_matrix, win_rate
 
 HOW = Resampling(200, seed=1)
 

@@ -8,7 +8,7 @@ import pytest
 
 from audit_tables import Run, refused, rows_of, write
 from dikast.audit.plan import PairLabels
-from dikast.audit.statistics.bradley_terry import Games, bradley_terry
+from dikast.audit.statistics.paired_comparison.bradley_terry import Games, bradley_terry
 from dikast.audit.tables.columns import Words
 from dikast.audit.tables.soft_preferences import worth_of
 

@@ -11,7 +11,7 @@ from dikast.audit.results import PlayerRanking, PlayerRecord, Players, RankedPla
 from dikast.audit.sections.head_to_head import played_table
 from dikast.audit.statistics.building_blocks.exact_means import settled
 from dikast.audit.statistics.intervals import ALIKE, Resampling, bounded_mean
-from dikast.audit.statistics.ranking import (
+from dikast.audit.statistics.paired_comparison.ranking import (
     PRIOR,
     WIN_RULES,
     Bouts,

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dikast.audit.plan import PairLabels, is_number, spelling
-from dikast.audit.statistics.ranking import Bouts
+from dikast.audit.statistics.paired_comparison.ranking import Bouts
 from dikast.audit.tables.columns import Words
 from dikast.core.errors import UserError
 

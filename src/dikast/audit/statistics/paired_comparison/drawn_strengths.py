@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dikast.audit.statistics.bradley_terry import (
+from dikast.audit.statistics.paired_comparison.bradley_terry import (
     FARTHEST_TIE,
     LONGEST_STEP,
     MOST_STEPS,

@@ -9,9 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dikast.audit.estimate import Estimate
-from dikast.audit.statistics.bradley_terry import Games, Meetings, Model, Strengths, fit_players
 from dikast.audit.statistics.building_blocks.exact_means import NEAR
-from dikast.audit.statistics.drawn_strengths import fit_draws
 from dikast.audit.statistics.intervals import (
     Resampling,
     cluster_profile,
@@ -21,6 +19,8 @@ from dikast.audit.statistics.intervals import (
     share,
     wilson,
 )
+from dikast.audit.statistics.paired_comparison.bradley_terry import Games, Meetings, Model, Strengths, fit_players
+from dikast.audit.statistics.paired_comparison.drawn_strengths import fit_draws
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
