@@ -1,5 +1,6 @@
 """Servers on the loopback interface that speak the formats of providers as documented, and refuse all else.
 
+OpenAI's chat completions: https://platform.openai.com/docs/api-reference/chat/create and .../guides/reasoning;
 Anthropic's Messages API: https://platform.claude.com/docs/en/api/messages and .../api/errors; Gemini's generateContent:
 https://ai.google.dev/api/generate-content and .../gemini-api/docs/troubleshooting.
 """
@@ -200,16 +201,93 @@ class AnthropicServer(ProviderServer):
         }
 
 
+def openai_error(message: str, param: str | None = None, code: str | None = None, status: int = 400) -> Reply:
+    """The documented shape of errors."""
+    return Reply({"error": {"message": message, "type": "invalid_request_error", "param": param, "code": code}}, status)
+
+
+class OpenAIServer(ProviderServer):
+    """`more`: `model` names the model; `reasons` says whether it reasons where the request names no effort."""
+
+    key = "sk-proj-loopback0123456789abcdefghij"
+    model = "gpt-5-mini"
+
+    def __init__(self, text: str = "Sound.\nVerdict: 4", script: list[Reply] | None = None, **more: Any) -> None:
+        super().__init__(text, script, **more)
+        self.model = more.get("model", self.model)
+
+    def listed(self, path: str) -> Reply:
+        return Reply({"object": "list", "data": [{"id": self.model, "object": "model", "owned_by": "openai"}]})
+
+    def refusal(self, path: str, headers: dict[str, str], body: dict[str, Any]) -> Reply | None:
+        if path != "/v1/chat/completions":
+            return openai_error(f"Invalid URL (POST {path})", status=404)
+        if headers.get("authorization") != f"Bearer {self.key}":
+            return openai_error("Incorrect API key provided.", None, "invalid_api_key", 401)
+        if body.get("model") != self.model:
+            told = f"The model `{body.get('model')}` does not exist or you do not have access to it."
+            return openai_error(told, None, "model_not_found", 404)
+        known = {
+            "model", "messages", "max_tokens", "max_completion_tokens", "temperature", "top_p", "seed", "logprobs",
+            "top_logprobs", "response_format", "reasoning_effort",
+        }  # fmt: skip
+        if odd := sorted(body.keys() - known):
+            return openai_error(f"Unrecognized request argument supplied: {odd[0]}")
+        effort = body.get("reasoning_effort", "medium" if self.more.get("reasons", True) else "none")
+        return self._of_reasoning(body) if effort != "none" else None
+
+    def _of_reasoning(self, body: dict[str, Any]) -> Reply | None:
+        if "max_tokens" in body:
+            told = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens'"
+            return openai_error(f"{told} instead.", "max_tokens", "unsupported_parameter")
+        for name in ("temperature", "top_p"):
+            if body.get(name, 1) != 1:
+                told = f"Unsupported value: {name!r} does not support {body[name]:g} with this model."
+                told += " Only the default (1) value is supported."
+                return openai_error(told, name, "unsupported_value")
+        if "logprobs" in body or "top_logprobs" in body:
+            return openai_error("You are not allowed to request logprobs from this model", status=403)
+        return None
+
+    def message(self, body: dict[str, Any]) -> Any:
+        """Written with what is left of the allowed tokens after 2,000 of reasoning."""
+        thought = 2000 if self.more.get("reasons", True) else 0
+        room = body.get("max_completion_tokens", 10**9) - thought
+        choice = {
+            "index": 0,
+            "message": {"role": "assistant", "content": self.text if room > 0 else "", "refusal": None},
+            "finish_reason": "stop" if room > 0 else "length",
+            "logprobs": self._logprobs() if body.get("logprobs") else None,
+        }
+        usage = {
+            "prompt_tokens": 100,
+            "completion_tokens": thought + 10,
+            "completion_tokens_details": {"reasoning_tokens": thought},
+            "total_tokens": thought + 110,
+        }
+        model = f"{self.model}-2025-08-07"
+        return {"id": "chatcmpl-1", "object": "chat.completion", "model": model, "choices": [choice], "usage": usage}
+
+    def _logprobs(self) -> dict[str, Any]:
+        """One token a character, each certain."""
+        sure = {"logprob": -0.0001, "bytes": None}
+        return {"content": [{"token": each, **sure, "top_logprobs": [{"token": each, **sure}]} for each in self.text]}
+
+
 def gemini_error(code: int, status: str, message: str, details: list[dict[str, Any]] | None = None) -> Reply:
     """The documented shape of errors, `google.rpc.Status` as JSON."""
     return Reply({"error": {"code": code, "message": message, "status": status, "details": details or []}}, code)
 
 
 class GeminiServer(ProviderServer):
-    """`more`: `logprobs` says whether the model gives them; `finish` is the reason why it stopped."""
+    """`more`: `model` names the model; `logprobs` says whether it gives them; `finish` is the reason why it stopped."""
 
     key = "AIzaLoopback0123456789abcdefghijklmno"
     model = "gemini-2.5-flash"
+
+    def __init__(self, text: str = "Sound.\nVerdict: 4", script: list[Reply] | None = None, **more: Any) -> None:
+        super().__init__(text, script, **more)
+        self.model = more.get("model", self.model)
 
     def listed(self, path: str) -> Reply:
         return Reply({"models": [{"name": f"models/{name}"} for name in (self.model, "gemini-2.5-pro")]})

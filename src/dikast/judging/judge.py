@@ -94,6 +94,9 @@ class Judge:
             raise UserError(f"read {read!r}: use auto, only or never")
         if read == "only" and (why := found_in(self.engine, "cannot", {}).get("logprobs")):
             raise UserError(f"{self.engine.name} {why.partition(':')[0]}: use read='auto' (--read auto)")
+        if self.settings.sampling.temperature not in (0, 1) and "temperature" in found_in(self.engine, "cannot", {}):
+            told = "samples at its own temperature: leave --temperature out, or 1 for several samples"
+            raise UserError(f"{self.engine.name} {told}")
         if not 1 <= frames <= MOST_FRAMES:
             raise UserError(f"frames is how many to sample from a video, from 1 to {MOST_FRAMES}, got {frames}")
         if not 0 <= min_mass <= 1:

@@ -46,7 +46,7 @@ class RunnerOptions:
     """The machines that judge."""
 
     runner: str | None = option(
-        None, metavar="ray[://HOST:PORT]", help="Judge on the machines of a Ray cluster; ray alone: on this machine."
+        None, metavar="RAY", help="Judge on a Ray cluster: ray://HOST:PORT, or ray for this machine."
     )
     workers: str | None = option(
         None, metavar="MIN:MAX", help="Workers of --runner, a GPU each for local models, else a CPU; default 1:8."
@@ -78,8 +78,8 @@ class RunOptions(FormatOptions, RubricOptions, RunnerOptions):
     )
     without: tuple[str, ...] = option(
         (),
-        metavar="rubric|reference|media",
-        help="Leave it out of every question, to see what it is worth. Repeatable.",
+        metavar="PART",
+        help="Leave rubric, reference or media out of every question, to see what it is worth. Repeatable.",
     )
     config_name: str | None = option(None, help="Configuration of a data set on the Hub.")
     split: str | None = option(None, help="Split of a data set on the Hub, or of a DatasetDict in Python.")
@@ -163,7 +163,7 @@ class SpendOptions:
     """Limits of cost."""
 
     dry_run: bool = option(False, help="Check everything and print what would be asked, without asking.")
-    budget: str | None = option(None, help="Budget of each judge: calls=1000,tokens=2000000,money=5.")
+    budget: str | None = option(None, help="Budget of each judge, such as calls=1000,money=5 (also tokens=N).")
     price: str | None = option(
         None, metavar="IN,OUT", help="Money per million tokens read and written, over any price that is known."
     )

@@ -143,9 +143,24 @@ def _spelt(name: str, key: Key) -> str:
     return next((each for each in key.option.names if each.startswith("--")), "--" + name.replace("_", "-"))
 
 
+_METAVARS: Mapping[Any, str] = {
+    int: "N",
+    int | None: "N",
+    float: "X",
+    float | None: "X",
+    Path: "PATH",
+    Path | None: "PATH",
+    str: "TEXT",
+    str | None: "TEXT",
+    list[str]: "TEXT",
+}
+"""What stands for a number or a path in help, short so that the text beside it has room on a terminal of 80 columns."""
+
+
 def _flag(name: str, key: Key, default: Any) -> inspect.Parameter:
     option = key.option
-    told: dict[str, Any] = {"help": option.help, "metavar": option.metavar, "rich_help_panel": option.panel}
+    metavar = option.metavar or _METAVARS.get(_typer_type(key))
+    told: dict[str, Any] = {"help": option.help, "metavar": metavar, "rich_help_panel": option.panel}
     told |= {"autocompletion": COMPLETERS[option.complete]} if option.complete else {}
     told |= {"min": option.least} if option.least > float("-inf") else {}
     told |= {"max": option.most} if option.most < float("inf") else {}

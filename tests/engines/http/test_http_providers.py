@@ -13,13 +13,14 @@ from dikast.core.errors import UserError
 from dikast.core.message import Message, Span
 from dikast.core.part import Image
 from dikast.engines.base import ClosingEngine, Request, Sampling
+from dikast.engines.http.body import OPTIONAL
 from dikast.engines.http.engine import HttpEngine
 from dikast.engines.http.prices import price_of
 from dikast.engines.http.providers import CANNOT, PROVIDERS
 from dikast.engines.spec import engine_schemes, open_engine
 from dikast.testing.faults import FaultServer
 from engines.http_servers import READ, ask
-from engines.provider_servers import AnthropicServer, GeminiServer, Reply, anthropic_error, gemini_error
+from engines.provider_servers import AnthropicServer, GeminiServer, OpenAIServer, Reply, anthropic_error, gemini_error
 
 FAST = "backoff=0.01,timeout=5"
 
@@ -35,6 +36,7 @@ def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
             monkeypatch.setenv(provider.key_env, "sk-anything-0123456789")
     monkeypatch.setenv("ANTHROPIC_API_KEY", AnthropicServer.key)
     monkeypatch.setenv("GEMINI_API_KEY", GeminiServer.key)
+    monkeypatch.setenv("OPENAI_API_KEY", OpenAIServer.key)
 
 
 def claude(server: AnthropicServer, options: str = FAST) -> ClosingEngine:
@@ -65,7 +67,7 @@ def test_every_provider_is_complete_and_opens() -> None:
     for scheme, provider in PROVIDERS.items():
         assert provider.source.startswith("https://"), scheme
         assert provider.url or provider.url_env, scheme
-        assert provider.lacks <= {"logprobs", "seed", "response_format", "choices", "continuation", "max_tokens"}
+        assert provider.lacks <= {*OPTIONAL, "temperature"}
         assert scheme in engine_schemes()
         if provider.url:
             with open_engine(f"{scheme}:some-model") as engine:
@@ -134,12 +136,80 @@ def test_addresses_come_from_the_variables_that_the_providers_own_clients_read(m
 def test_what_a_provider_lacks_is_known_before_the_first_call() -> None:
     with open_engine("anthropic:claude-sonnet-5") as engine:
         assert isinstance(engine, HttpEngine)
-        assert engine.cannot == {name: CANNOT[name] for name in ("logprobs", "seed")}
+        assert engine.cannot == {name: CANNOT[name] for name in ("logprobs", "seed", "temperature")}
         with pytest.raises(UserError, match=r"anthropic:claude-sonnet-5 returns no log-probabilities.*read='auto'"):
             Judge(engine, "helpfulness", format="score-only", read="only")
     with open_engine("openai:gpt-4o") as engine:
         assert isinstance(engine, HttpEngine)
         assert not engine.cannot
+
+
+@pytest.mark.parametrize(
+    ("spec", "lacking"),
+    [
+        ("openai:gpt-4o", ""),
+        ("openai:gpt-5-mini-2025-08-07", "logprobs temperature"),
+        ("openai:o4-mini", "logprobs temperature"),
+        ("openai:gpt-6-luna", "logprobs temperature"),
+        ("openai:gpt-6-luna,extra={'reasoning_effort':'none'}", ""),
+        ("openai:gpt-5-mini,extra={'temperature':null}", "logprobs"),
+        ("openai:gpt-5-chat-latest", ""),
+        ("openai:gpt-5.4-mini", ""),  # reasons only if it is asked to
+        ("openai:gpt-5.4-mini,extra={'reasoning_effort':'high'}", "logprobs temperature"),
+        ("azure:gpt-5-mini,url=https://res.openai.azure.com/openai/v1", "logprobs temperature"),
+        ("anthropic:claude-opus-4-8", "logprobs seed temperature"),
+        ("anthropic:claude-opus-4-5", "logprobs seed"),
+        ("gemini:gemini-2.5-flash", "logprobs"),
+        ("gemini:gemini-2.0-flash", ""),
+    ],
+)
+def test_what_a_model_lacks_is_known_before_the_first_call(spec: str, lacking: str) -> None:
+    with open_engine(spec.replace("'", '"')) as engine:
+        assert isinstance(engine, HttpEngine)
+        assert " ".join(sorted(engine.cannot)) == lacking
+        assert ("sampled" in engine.identity()) == ("temperature" in lacking)
+        if "temperature" in lacking:
+            with pytest.raises(UserError, match="samples at its own temperature: leave --temperature out, or 1"):
+                Judge(engine, "helpfulness", sampling=Sampling(temperature=0.5))
+            (done,) = engine.stream([ask(sampling=Sampling(temperature=0.5))])  # for callers without a judge
+            assert "cannot be asked for 0.5" in str(done.error)
+        if "logprobs" in lacking:
+            with pytest.raises(UserError, match=r"returns no log-probabilities.*read='auto'"):
+                Judge(engine, "helpfulness", format="score-only", read="only")
+
+
+def test_limits_of_models_have_a_source_and_a_date() -> None:
+    limits = [each for provider in PROVIDERS.values() for each in provider.limits]
+    assert limits
+    for each in limits:
+        assert each.source.startswith("https://")
+        assert each.read >= "2026"
+        assert each.lacks <= CANNOT.keys()
+
+
+@pytest.mark.parametrize("format", ["absolute", "score-only", "json-absolute"])
+def test_a_reasoning_model_is_never_asked_for_what_it_refuses(format: str) -> None:
+    text = '{"feedback": "Sound.", "score": "4"}' if format == "json-absolute" else "Sound.\nVerdict: 4"
+    with OpenAIServer(text) as server:
+        judge = Judge(f"openai:{server.model},url={server.url}/v1,{FAST}", "helpfulness", format=format)
+        verdict = judge.grade(instruction="What is 2 + 2?", response="4")
+        judge.close()
+        assert (verdict.label, verdict.distribution) == ("4", None)
+        assert len(server.headers) == len(server.bodies) == 1  # none was refused
+        draws = Judge(judge.engine, "helpfulness", samples=3, sampling=Sampling(temperature=1.0))
+        assert draws.identity["engine"]["sampled"] == {"temperature": None, "thinking": 25_000}
+    (body,) = server.bodies
+    assert not body.keys() & {"temperature", "top_p", "logprobs", "top_logprobs", "max_tokens"}
+    assert body["max_completion_tokens"] == 1024 + 25_000
+
+
+def test_a_model_that_reasons_only_on_request_is_asked_greedily_and_its_labels_are_read() -> None:
+    with OpenAIServer(model="gpt-5.4-mini", reasons=False) as server:
+        judge = Judge(f"openai:{server.model},url={server.url}/v1,{FAST}", "helpfulness")
+        verdict = judge.grade(instruction="What is 2 + 2?", response="4")
+        judge.close()
+    assert verdict.distribution is not None
+    assert [body["temperature"] for body in server.bodies] == [0.0]
 
 
 def test_what_a_provider_lacks_is_never_sent(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -343,7 +413,7 @@ def _thinking(tmp_path: Path) -> Path:
 
 
 def test_labels_are_read_from_the_log_probabilities_of_a_gemini() -> None:
-    with GeminiServer() as server:
+    with GeminiServer(model="gemini-2.0-flash") as server:
         judge = Judge(f"gemini:{server.model},url={server.url},{FAST}", "helpfulness")
         verdict = judge.grade(instruction="What is 2 + 2?", response="4")
         judge.close()
@@ -355,13 +425,14 @@ def test_labels_are_read_from_the_log_probabilities_of_a_gemini() -> None:
     assert verdict.mass == pytest.approx(math.exp(-0.105360516) + math.exp(-2.302585093), abs=1e-6)
 
 
-def test_a_gemini_without_log_probabilities_is_asked_without_them() -> None:
-    with GeminiServer(logprobs=False) as server:
+@pytest.mark.parametrize(("model", "refusals"), [("gemini-2.5-flash", 0), ("gemini-2.0-flash", 1)])
+def test_a_gemini_without_log_probabilities_is_asked_without_them(model: str, refusals: int) -> None:
+    with GeminiServer(logprobs=False, model=model) as server:
         judge = Judge(f"gemini:{server.model},url={server.url},{FAST}", "helpfulness")
         verdict = judge.grade(instruction="What is 2 + 2?", response="4")
         assert (verdict.label, verdict.distribution) == ("4", None)
         assert isinstance(judge.engine, HttpEngine)
-        assert set(judge.engine.noticed) == {"logprobs"}
+        assert len(server.headers) - len(server.bodies) == len(judge.engine.noticed) == refusals
         judge.close()
 
 

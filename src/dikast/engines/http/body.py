@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import orjson
 
@@ -35,6 +35,20 @@ Without `max_tokens` the field `max_completion_tokens` takes its place.
 """
 
 
+class OwnSampling(NamedTuple):
+    """A model that samples at a temperature of its own, and may think for so many tokens besides those of its reply."""
+
+    thinking: int
+
+    def fit(self, fields: dict[str, Any], limit: str) -> None:
+        """Leave the temperature out, and raise the limit of tokens; EngineError for one that cannot be asked for."""
+        if (asked := fields.pop("temperature")) not in (0, 1):
+            told = f"this model samples at its own temperature and cannot be asked for {asked:g}: leave it out"
+            raise EngineError(told, kind="bad_request")
+        fields.pop("top_p", None)
+        fields[limit] += self.thinking
+
+
 @dataclass(slots=True)
 class Bodies:
     """Makes bodies for one model. `refused` are the names in `OPTIONAL` that the server rejected.
@@ -50,6 +64,7 @@ class Bodies:
     continues: Callable[[], bool | None] = lambda: None
     refused: frozenset[str] = frozenset()  # replaced as a whole, as another thread may be reading it
     optional: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: OPTIONAL)
+    own: OwnSampling | None = None
 
     def make(self, request: Request, form: Form) -> list[bytes]:
         """The body in pieces (images are shared between bodies); EngineError if the request cannot be asked."""
@@ -77,6 +92,8 @@ class Bodies:
             fields["seed"] = seed_of(request)
             if sampling.top_p < 1:
                 fields["top_p"] = sampling.top_p
+        if self.own:
+            self.own.fit(fields, limit)
         if reads_labels(request) and self.top_logprobs:
             fields["logprobs"] = True
             fields["top_logprobs"] = self.top_logprobs

@@ -9,7 +9,7 @@ from dikast.core.errors import EngineError, UserError
 from dikast.engines.base import Closing, Completion, Engine, Request
 from dikast.engines.budget import Budget
 from dikast.engines.http.answer import Answers
-from dikast.engines.http.body import OPTIONAL, Bodies, beginning
+from dikast.engines.http.body import OPTIONAL, Bodies, OwnSampling, beginning
 from dikast.engines.http.event_loop import EventLoopThread, Flow, Job, Lane, OneLane
 from dikast.engines.http.limit import Limit
 from dikast.engines.http.prices import Price, default_table, price_of
@@ -75,9 +75,10 @@ class HttpEngine(Closing):
         provider: Provider = PLAIN,
     ) -> None:
         self.name = name or str(address)
-        self.address, self.settings, self.provider = address, settings, provider
+        self.address, self.settings = address, settings
         check_key(key)
         self._extra = extra_fields(settings.extra)
+        self.provider = provider.for_model(address.model, self._extra)
         self.price = price_of(address.model, settings.prices, provider.prices)
         self._begin(contract or self._contract(), key)
         self._finalizer = weakref.finalize(self, self._loop_thread.close)
@@ -104,18 +105,23 @@ class HttpEngine(Closing):
 
             answers.as_chat, answers.shape = anthropic.as_chat, "a list of content blocks"
             base = address.url.removesuffix("/v1")
-            asks = anthropic.MessagesBodies(address.model, self._extra)
+            asks = anthropic.MessagesBodies(address.model, self._extra, own=self._own)
             return Contract(f"{base}/v1/messages", asks, answers, f"{base}/v1/models")
         if provider.wire == "gemini":
             from dikast.engines.http import gemini
 
             answers.as_chat, answers.shape = gemini.as_chat, "candidates[0]"
             base = address.url.removesuffix("/v1beta")
-            bodies = gemini.GeminiBodies(address.model, top, self._extra)
+            bodies = gemini.GeminiBodies(address.model, 0 if "logprobs" in provider.lacks else top, self._extra)
             return Contract(gemini.url_of(base, address.model), bodies, answers, f"{base}/v1beta/models")
-        chat = Bodies(address.model, top, self._extra, continues=lambda: answers.continues)
+        chat = Bodies(address.model, top, self._extra, continues=lambda: answers.continues, own=self._own)
         chat.refused = provider.lacks & OPTIONAL.keys()
         return Contract(address.chat, chat, answers)
+
+    @property
+    def _own(self) -> OwnSampling | None:
+        """How the model samples, where requests cannot say it."""
+        return OwnSampling(self.provider.thinking) if "temperature" in self.provider.lacks else None
 
     @property
     def price_unknown(self) -> bool:
@@ -124,7 +130,7 @@ class HttpEngine(Closing):
 
     @property
     def cannot(self) -> Mapping[str, str]:
-        """What the provider is known not to support, by name, each with the consequence."""
+        """What provider and model are known not to support, by name, each with the consequence."""
         return self.provider.cannot()
 
     def __repr__(self) -> str:
@@ -167,11 +173,15 @@ class HttpEngine(Closing):
         self._finalizer()
 
     def identity(self) -> Mapping[str, Any]:
-        """The server's address (or the name given to it), the model, and what is added to requests. Never a key."""
+        """The server's address (or the name given to it), the model, what is added to requests, and what was left out
+        of the sampling that they ask for. Never a key.
+        """
         wire = {} if self.provider.wire == "chat" else {"wire": self.provider.wire}
+        sampled = {"sampled": {"temperature": None, "thinking": own.thinking}} if (own := self._own) else {}
         return {
             "engine": "http",
             **wire,
+            **sampled,
             "server": self.settings.server or self.address.url,
             "model": self.address.model,
             "extra": self._extra,

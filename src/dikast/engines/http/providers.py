@@ -3,8 +3,8 @@
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 
 from dikast.core.errors import UserError
@@ -15,9 +15,36 @@ CANNOT: Mapping[str, str] = {
     "logprobs": "returns no log-probabilities that can be read: verdicts are parsed from its text, without a"
     " distribution or an expected score",
     "seed": "takes no seed: samples cannot be drawn again",
+    "temperature": "takes no temperature: it samples at its own, so its verdicts can differ from one run to the next",
     "response_format": "takes no JSON schema: replies may not parse",
 }
 """What follows for a user from what a provider lacks, by the name of the part of a request."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelLimits:
+    """What some models of a provider do not support, in addition to what the provider does not.
+
+    models: how their names begin, except those that begin as in `but`. lacks: as in `Provider`. reasoning: "on" for
+    models that reason unless a request says `reasoning_effort: none`, "off" for those that reason only if it names
+    another effort; the limits hold while they reason. "" where that does not matter. thinking: tokens that a request
+    allows for reasoning, in addition to those of the reply. source: the documentation, `read` on that day.
+    """
+
+    models: tuple[str, ...]
+    but: tuple[str, ...] = ()
+    lacks: frozenset[str]
+    reasoning: Literal["", "on", "off"] = ""
+    thinking: int = 0
+    source: str
+    read: str
+
+    def hold(self, model: str, extra: Mapping[str, Any]) -> bool:
+        """Whether they hold for a model, given the fields that the user adds to every request."""
+        if not model.startswith(self.models) or (self.but and model.startswith(self.but)):
+            return False
+        effort = extra.get("reasoning_effort")
+        return effort not in (None, "none") if self.reasoning == "off" else not (self.reasoning and effort == "none")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +58,7 @@ class Provider:
     called by names of the user's own, so that the model named in a reply is another. any_make: the variable often names
     a server of another kind, about which nothing is then known. prices: its section of the price table. start: the
     command that starts a server, `get` the one that downloads a model. source: the documentation of these facts.
+    limits: what some of its models do not support; the first that hold count. thinking: as in `ModelLimits`.
     """
 
     url: str = ""
@@ -50,6 +78,17 @@ class Provider:
     get: str = ""
     model: str = "MODEL"
     source: str = ""
+    limits: tuple[ModelLimits, ...] = ()
+    thinking: int = 0
+
+    def for_model(self, model: str, extra: Mapping[str, Any]) -> Self:
+        """The provider as far as one model goes. A temperature in `extra`, also null, is the user's own decision."""
+        found = next((each for each in self.limits if each.hold(model, extra)), None)
+        if found is None:
+            return self
+        if "temperature" in extra:
+            return replace(self, lacks=self.lacks | (found.lacks - {"temperature"}))
+        return replace(self, lacks=self.lacks | found.lacks, thinking=found.thinking)
 
     def cannot(self) -> dict[str, str]:
         """What it does not support that matters to verdicts, by name, each with the consequence."""
@@ -104,6 +143,47 @@ _ADDRESS = "start the server, or correct its address"
 PLAIN = Provider()
 """An OpenAI-compatible server of which nothing is known."""
 
+_UNSAMPLED = frozenset({"temperature", "logprobs"})
+_THINKING = 25_000  # what OpenAI's guide to reasoning advises to reserve at first
+_OPENAI_MODELS = (
+    ModelLimits(
+        models=("gpt-5.1", "gpt-5.2", "gpt-5.4"),
+        lacks=_UNSAMPLED,
+        reasoning="off",
+        thinking=_THINKING,
+        source="https://developers.openai.com/api/docs/guides/latest-model#gpt-54-parameter-compatibility",
+        read="2026-11-25",
+    ),
+    ModelLimits(
+        models=("o1", "o3", "o4", "gpt-5", "gpt-6"),
+        but=("gpt-5-chat", "gpt-5.1", "gpt-5.2", "gpt-5.3", "gpt-5.4"),
+        lacks=_UNSAMPLED,
+        reasoning="on",
+        thinking=_THINKING,
+        source="https://platform.openai.com/docs/guides/reasoning",
+        read="2026-11-25",
+    ),
+)
+_CLAUDE_MODELS = (
+    ModelLimits(
+        models=(
+            "claude-opus-4-7", "claude-opus-4-8", "claude-opus-5", "claude-sonnet-5", "claude-haiku-5", "claude-fable",
+            "claude-mythos",
+        ),
+        lacks=frozenset({"temperature"}),
+        thinking=_THINKING,
+        source="https://platform.claude.com/docs/en/about-claude/models/migration-guide",
+        read="2026-11-25",
+    ),
+)  # fmt: skip
+_GEMINI_MODELS = (
+    ModelLimits(
+        models=("gemini-2.5", "gemini-3"),
+        lacks=frozenset({"logprobs"}),
+        source="https://discuss.ai.google.dev/t/logprobs-is-not-enabled-for-gemini-models/107989",
+        read="2026-11-25",
+    ),
+)
 _OPENAI = frozenset({"choices", "continuation", "max_tokens"})
 _CHAT = frozenset({"choices", "continuation"})
 PROVIDERS: Mapping[str, Provider] = {
@@ -116,6 +196,7 @@ PROVIDERS: Mapping[str, Provider] = {
         wire="messages",
         lacks=frozenset({"logprobs", "seed", "choices"}),
         prices="anthropic",
+        limits=_CLAUDE_MODELS,
         source="https://platform.claude.com/docs/en/api/messages",
     ),
     "azure": Provider(
@@ -126,6 +207,7 @@ PROVIDERS: Mapping[str, Provider] = {
         lacks=_OPENAI,
         own_names=True,
         model="DEPLOYMENT",
+        limits=_OPENAI_MODELS,  # of deployments that go by the name of their model
         source="https://learn.microsoft.com/azure/ai-foundry/openai/api-version-lifecycle",
     ),
     "gemini": Provider(
@@ -136,6 +218,7 @@ PROVIDERS: Mapping[str, Provider] = {
         wire="gemini",
         lacks=_CHAT,
         prices="gemini",
+        limits=_GEMINI_MODELS,
         source="https://ai.google.dev/api/generate-content",
     ),
     "llama.cpp": Provider(
@@ -164,6 +247,7 @@ PROVIDERS: Mapping[str, Provider] = {
         lacks=_OPENAI,
         any_make=True,
         prices="openai",
+        limits=_OPENAI_MODELS,
         source="https://platform.openai.com/docs/api-reference/chat/create",
     ),
     "openrouter": Provider(
