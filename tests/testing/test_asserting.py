@@ -1,5 +1,7 @@
 from typing import Any
 
+from collections.abc import Callable
+
 import pytest
 
 from dikast.judging.judge import Judge
@@ -39,6 +41,12 @@ def test_no_verdict_is_not_a_low_score() -> None:
 def test_a_range_is_needed() -> None:
     with pytest.raises(TypeError, match="at_least"):
         assert_grade(Judge("mock:constant"), ASKED)
+
+
+@pytest.mark.parametrize("asserted", [assert_grade, assert_prefers])
+def test_a_spec_is_no_judge(asserted: Callable[..., object]) -> None:
+    with pytest.raises(TypeError, match=r"write Judge\('mock:constant', \"helpfulness\"\)"):
+        asserted("mock:constant", ASKED, **({"at_least": 3} if asserted is assert_grade else {}))
 
 
 def test_prefers() -> None:

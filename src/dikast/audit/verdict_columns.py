@@ -17,6 +17,7 @@ from dikast.core.errors import DataError, UserError
 from dikast.core.item import NAMES, plain_name
 from dikast.core.records.arranging import number_in
 from dikast.core.records.column_names import SYSTEM, SYSTEMS
+from dikast.core.records.reading import NO_RECORDS
 from dikast.core.scale import Scale
 from dikast.core.text import in_shell, one_line
 
@@ -88,7 +89,7 @@ def with_columns(plan: AuditPlan) -> tuple[AuditPlan, str]:
         for key, value in record.items():
             seen.setdefault(key, _Seen()).add(value)
     if not seen:
-        raise DataError("the file holds no records", path=str(plan.file))
+        raise DataError(NO_RECORDS, path=str(plan.file))
     usable = [name for name, each in seen.items() if each.is_verdict]
     if {"criterion", "status", "score"} <= seen.keys():  # as `dikast export` writes it: these are the judge's own words
         usable = [name for name in usable if name not in ("judge", "label")]

@@ -131,6 +131,8 @@ def parse_located(text: str, path: str) -> Located:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark is not None else None
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+        if "'\\t'" in problem:
+            problem += ": indent with spaces, not with tabs"
         raise DataError(
             f"not valid {'JSON' if path.endswith('.json') else 'YAML'}: {problem}", path=path, line=line
         ) from None

@@ -13,7 +13,7 @@ import sys
 import typer
 
 from dikast.core.errors import DikastError, TooManyMissing, UserError, is_machine_error, machine_error
-from dikast.core.text import near_miss
+from dikast.core.text import in_shell, near_miss
 from dikast.surface.lazy_verbs import LazyVerb, LazyVerbs
 from dikast.surface.terminal import PrintableLines, echo
 
@@ -45,6 +45,7 @@ _VERBS = {  # names of what the verbs do elsewhere
     **dict.fromkeys(("pairwise", "versus", "vs", "battle", "arena"), "compare"),
     **dict.fromkeys(("agreement", "metrics", "stats", "validate", "analyze", "analyse"), "audit"),
     **dict.fromkeys(("label", "review"), "annotate"),
+    "convert": "corpus convert",
 }
 
 
@@ -159,9 +160,16 @@ def _root(
 
 
 def unknown_name(error: Exception) -> str:
-    """The correct spelling for an unknown option, or the verb that is meant by another name; "" for other mistakes."""
+    """The correct spelling for an unknown option, the verb that is meant by another name, or what to write for what is
+    missing; "" for other mistakes.
+    """
     name, context = getattr(error, "option_name", ""), getattr(error, "ctx", None)
-    verb = re.match(r"No such command '([\w-]+)'", str(getattr(error, "message", "")))
+    missing = getattr(getattr(error, "param", None), "name", "") if type(error).__name__ == "MissingParameter" else ""
+    if missing in ("judge", "items"):
+        return f"--judge is missing: {_JUDGE}" if missing == "judge" else f"items is missing: {_ITEMS}"
+    verb = re.match(r"No such command '(.+?)'", str(getattr(error, "message", "")))
+    if verb and context is not None and context.parent is None and os.path.exists(verb[1]):
+        return f"there is no command {verb[1]}: for a file, write dikast grade {in_shell(verb[1])} (or compare, report)"
     if verb and verb[1].casefold() in _VERBS and context is not None and context.parent is None:
         meant = _VERBS[verb[1].casefold()]
         return f"there is no command {verb[1]}: that is dikast {meant}; see dikast {meant} --help"

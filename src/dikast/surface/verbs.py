@@ -159,7 +159,7 @@ _METAVARS: Mapping[Any, str] = {
 
 def _flag(name: str, key: Key, default: Any) -> inspect.Parameter:
     option = key.option
-    metavar = option.metavar or _METAVARS.get(_typer_type(key))
+    metavar = option.metavar or (None if option.argument else _METAVARS.get(_typer_type(key)))
     told: dict[str, Any] = {"help": option.help, "metavar": metavar, "rich_help_panel": option.panel}
     told |= {"autocompletion": COMPLETERS[option.complete]} if option.complete else {}
     told |= {"min": option.least} if option.least > float("-inf") else {}

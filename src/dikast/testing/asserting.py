@@ -26,7 +26,7 @@ def assert_grade(
     __tracebackhide__ = True
     if at_least is None and at_most is None:
         raise TypeError("assert_grade needs at_least, at_most, or both")
-    verdict = judge.grade(item, **fields)
+    verdict = _opened(judge).grade(item, **fields)
     wanted = " and ".join(
         f"{word} {value:g}" for word, value in (("at least", at_least), ("at most", at_most)) if value is not None
     )
@@ -54,7 +54,7 @@ def assert_prefers(
     __tracebackhide__ = True
     if winner not in ("a", "b", "tie"):
         raise TypeError(f"winner is 'a', 'b' or 'tie', not {winner!r}")
-    found = judge.compare(item, **fields)
+    found = _opened(judge).compare(item, **fields)
     if found.outcome != winner:
         said = "neither" if found.consistent is False else found.choice or f"nothing ({found.status})"
         orders = "\n".join(
@@ -66,6 +66,13 @@ def assert_prefers(
             f"{found.criterion}: the judge prefers {said}, {winner} was wanted. {found.reason}\n{orders}"
         )
     return found
+
+
+def _opened(judge: Judge) -> Judge:
+    if not hasattr(judge, "grade"):
+        spec = judge if isinstance(judge, str) else "openai:MODEL"
+        raise TypeError(f'the first argument is a judge: write Judge({spec!r}, "helpfulness"), with a rubric of yours')
+    return judge
 
 
 def _shown(verdict: Verdict) -> str:

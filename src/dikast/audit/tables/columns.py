@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dikast.audit.plan import is_number
 from dikast.audit.tables.record_rows import Rows
 from dikast.core.errors import DataError, UserError
+from dikast.core.records.reading import NO_RECORDS
 from dikast.core.scale import Scale
 from dikast.core.text import counted, near_miss
 
@@ -101,7 +102,7 @@ def read_frame(rows: Rows, wanted: Wanted, each: Callable[[Mapping[str, Any]], o
         for column in columns:
             column.add(record, line)
     if not lines:
-        raise DataError("the file holds no records", path=rows.path)
+        raise DataError(NO_RECORDS, path=rows.path)
     for column in columns:
         if not column.seen and column.name not in wanted.optional:
             raise _no_column(column.name, rows.path, known)

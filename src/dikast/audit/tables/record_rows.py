@@ -7,6 +7,7 @@ from typing import Any
 
 from dikast.core.errors import UserError
 from dikast.core.records import read_records
+from dikast.core.records.sniffing import nearest
 from dikast.core.records.sources import is_address
 
 
@@ -27,7 +28,9 @@ class Rows:
             yield from self._spooled
             return
         if not is_address(self.path) and not Path(self.path).exists():
-            raise UserError(f"{self.path}: there is no such file or folder")
+            near = nearest(self.path)
+            cure = f"did you mean {near!r}?" if near else "fix the path"
+            raise UserError(f"{self.path}: there is no such file or folder; {cure}")
         for record in read_records(self.path):
             if _holds_records(self.path, record.value):
                 for key, value in record.value.items():

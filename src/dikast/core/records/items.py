@@ -14,7 +14,7 @@ from dikast.core.records.content_ids import ContentIds
 from dikast.core.records.files import folder_of
 from dikast.core.records.ids import Ids
 from dikast.core.records.image_folder import pictures_in
-from dikast.core.records.reading import Record, scan_file
+from dikast.core.records.reading import NO_RECORDS, Record, scan_file
 from dikast.core.records.sniffing import form_of
 from dikast.core.records.sources import files_of, is_address, local_path
 
@@ -171,7 +171,7 @@ def _of_files(files: Sequence[str], path: str, arrange: Arranger) -> Iterator[_F
                 place = number if len(files) > 1 else record.line
                 yield _arranged(arrange, record, file, root), place, file, record.line
     if not number:
-        raise DataError("the file holds no records", path=path)
+        raise DataError(NO_RECORDS, path=path)
 
 
 def _arranged(arrange: Arranger, record: Record, path: str, root: str = "") -> Item | DataError:

@@ -25,6 +25,7 @@ from dikast.core.records.sniffing import Form, cells_of, form_of
 from dikast.core.records.sources import files_of
 from dikast.core.runs.run_files import check_made
 
+NO_RECORDS = "the file holds no records: write one row for each item (in a CSV below the header)"
 _CHUNK = 2**20
 _BY_COLUMNS = "a table by its columns or its index: write a list of records (in pandas to_json(orient='records'))"
 _WRAPPERS = ("data", "rows", "records", "items", "examples", "instances", "samples", "results")  # around a table
@@ -59,7 +60,7 @@ def scan_records(path: str) -> Iterator[Record | DataError]:
     found = itertools.chain.from_iterable(map(scan_file, files_of(path)))
     first = next(found, None)
     if first is None:
-        raise DataError("the file holds no records", path=path)
+        raise DataError(NO_RECORDS, path=path)
     yield from itertools.chain((first,), found)
 
 

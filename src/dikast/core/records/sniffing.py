@@ -52,7 +52,7 @@ class Form(NamedTuple):
 
 def form_of(path: str) -> Form:
     """The form of a file; UserError or DataError for one that cannot be read, with what to do instead."""
-    if path != "-" and not os.path.lexists(path) and (near := _nearest(path)):
+    if path != "-" and not os.path.lexists(path) and (near := nearest(path)):
         raise DataError(f"cannot be opened: No such file or directory; did you mean {near!r}?", path=path)
     if _HUB_NAME.fullmatch(path) and not os.path.lexists(path) and not os.path.lexists(os.path.dirname(path)):
         told = f"fix the path, or write hf://datasets/{path} for a data set of the Hub"
@@ -82,7 +82,7 @@ def form_of(path: str) -> Form:
     return Form(kind_of(path))  # which says what suffixes are known
 
 
-def _nearest(path: str) -> str:
+def nearest(path: str) -> str:
     """The file of the same folder that was most likely meant; "" for none."""
     folder, name = os.path.split(path)
     try:

@@ -53,7 +53,8 @@ class Run:
             return f"this is not a run: it has no {SUMMARY}"
         beside = [each.name for each in self.folder.parent.glob("*/") if (each / SUMMARY).is_file()]
         near = near_miss(self.folder.name, beside)
-        return "there is no such folder" + (f"; did you mean {str(self.folder.parent / near)!r}?" if near else "")
+        cure = f"did you mean {str(self.folder.parent / near)!r}?" if near else "name one that --out of a run has made"
+        return f"there is no such folder; {cure}"
 
     @property
     def kind(self) -> str:

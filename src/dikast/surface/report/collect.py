@@ -34,7 +34,7 @@ from dikast.audit.tables.run_rows import (
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item
 from dikast.core.records.files import KINDS
-from dikast.core.records.sniffing import form_of
+from dikast.core.records.sniffing import nearest
 from dikast.core.records.sources import is_address
 from dikast.core.rubric import Rubric
 from dikast.core.runs.judge_lock import damaged_lock, ids_of, read_lock
@@ -109,8 +109,9 @@ def collect(folder: Path, asked: Asked, rival: Path | None = None) -> RunPage:
     stands beside it.
     """
     if not folder.is_dir():
+        if near := nearest(str(folder)):
+            raise DataError(f"cannot be opened: No such file or directory; did you mean {near!r}?", path=str(folder))
         if folder.suffix and folder.suffix.lower() in KINDS:
-            form_of(str(folder))  # tells the file that is nearest, if there is one
             raise DataError("cannot be opened: No such file or directory; fix the path", path=str(folder))
         raise UserError(f"{folder}: there is no such run folder; `dikast grade --out {in_shell(folder)}` creates one")
     if not (folder / VERDICTS).exists() and not (folder / LOCK).exists():
