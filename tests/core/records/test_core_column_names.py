@@ -59,6 +59,16 @@ def test_responses_of_a_pair_are_told() -> None:
     assert (told["response_a"], told["response_b"]) == ("response_0", "response_1")
 
 
+def test_a_caption_is_the_response_beside_a_picture() -> None:
+    for keys, guessed in (
+        (["image_path", "caption"], {"image_path": "image", "caption": "response"}),
+        (["image", "caption"], {"caption": "response"}),
+        (["image_path", "caption", "output"], {"image_path": "image", "output": "response"}),
+        (["title", "caption"], {}),
+    ):
+        assert recognise(keys, {}).guessed() == guessed
+
+
 def test_names_with_two_meanings() -> None:
     item = one(question="q", answer="right", output="said")
     assert (texts(item), item.reference and text_of(item.reference)) == (("user: q", ["said"]), "right")

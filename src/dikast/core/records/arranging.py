@@ -21,6 +21,7 @@ from dikast.core.records.column_names import (
     winner,
 )
 from dikast.core.records.conversations import turns_in, with_conversations
+from dikast.core.records.nested import foreign_record
 from dikast.core.records.reading import Record
 from dikast.core.text import near_miss, one_line
 
@@ -127,8 +128,8 @@ class Arranger:
     def __call__(self, record: Record) -> dict[str, Any]:
         """The record with the names of an item's fields."""
         value, keys = record.value, tuple(record.value)
-        if isinstance(value.get("fields"), dict) and isinstance(value.get("responses"), dict):
-            told = "an Argilla record: make its fields columns (jq -c '{id} + .fields' FILE > OTHER.jsonl)"
+        mapped = any(name.startswith("response") for name in self._columns)
+        if not mapped and (told := foreign_record(value)):
             raise ShapeError(told, path=self._path, line=record.line)
         if keys not in self._shapes:
             if len(self._shapes) >= _SHAPES:

@@ -101,6 +101,9 @@ def recognise(keys: Sequence[str], named: Mapping[str, str]) -> Recognised:
             _second(field, free, has, moves)
         else:
             one(field)
+    pictured = {"image", "images"} & {*has, *moves}
+    if pictured and not responded and "response" not in moves and "caption" in free:
+        moves["response"] = free["caption"]
     talk = next((free[name] for name in NAMES["messages"] if name in free), "")
     complete = (responded or "response" in moves) and ("instruction" in moves or "instruction" in has)
     gold = "" if "gold" in has else _gold(free, pair=bool(pair) or "responses" in has, chosen="chosen" in pair)
