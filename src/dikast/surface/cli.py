@@ -197,6 +197,8 @@ def main() -> None:
         logging.lastResort.setFormatter(PrintableLines())
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="backslashreplace")  # what its encoding lacks is escaped, as on stderr
+    if os.environ.get("NO_COLOR"):
+        os.environ["TERM"] = "dumb"  # for which help is printed plainly; NO_COLOR alone keeps bold
     if len(sys.argv) == 1 and "_DIKAST_COMPLETE" not in os.environ:  # a shell asks for completions without arguments
         echo(FIRST)
     try:

@@ -247,6 +247,12 @@ def test_a_terminal_that_cannot_show_a_character_gets_the_help(encoding: str) ->
     assert "--judge" in done.stdout
 
 
+def test_no_color_is_no_bold_either() -> None:
+    done = dikast("grade", "--help", NO_COLOR="1", FORCE_COLOR="1", TERM="xterm-256color")
+    assert "--judge" in done.stdout
+    assert "\x1b" not in done.stdout
+
+
 def test_decimal_commas_are_numbers(tmp_path: Path) -> None:
     (tmp_path / "qa.csv").write_text("question;answer;human_score\nq;a;3,5\nr;b;4,0\n", "utf-8")
     done = dikast_here("grade", tmp_path / "qa.csv", "--judge", "mock:oracle,r=1", "--rubric", "helpfulness",
