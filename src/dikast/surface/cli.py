@@ -191,14 +191,19 @@ def tell(error: Exception) -> None:
     echo(f"dikast: {without_keys(str(error))}", err=True)
 
 
-def main() -> None:
-    """Run the command line and exit with the code that the module's docstring names."""
+def _set_terminal() -> None:
+    """Print what any terminal can show."""
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(PrintableLines())
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="backslashreplace")  # what its encoding lacks is escaped, as on stderr
     if os.environ.get("NO_COLOR"):
         os.environ["TERM"] = "dumb"  # for which help is printed plainly; NO_COLOR alone keeps bold
+
+
+def main() -> None:
+    """Run the command line and exit with the code that the module's docstring names."""
+    _set_terminal()
     if len(sys.argv) == 1 and "_DIKAST_COMPLETE" not in os.environ:  # a shell asks for completions without arguments
         echo(FIRST)
     try:
