@@ -20,8 +20,7 @@ from dikast.core.records.column_names import (
     system_columns,
     winner,
 )
-from dikast.core.records.conversations import turns_in, with_conversations
-from dikast.core.records.nested import foreign_record
+from dikast.core.records.conversations import foreign_record, turns_in, with_conversations
 from dikast.core.records.reading import Record
 from dikast.core.text import near_miss, one_line
 
