@@ -95,7 +95,11 @@ def test_two_rounds_leave_their_files_and_figures(options: Made, tmp_path: Path,
             refused = str(error)
         assert refused or figures(again) == figures(done), (number, flipped)
         assert not refused or sick.returncode == 1, (number, flipped)
-        assert not refused or re.search(r"restore|remove|copy the model again", refused), refused
+        if "`dikast doctor RUN --repair`" in refused:  # the line is moved aside, and its question is asked again
+            assert dikast_here("doctor", run, "--repair").returncode == 0, (number, flipped)
+            assert figures(align(wanted)) == figures(done), (number, flipped)
+        else:
+            assert not refused or re.search(r"restore|remove|copy the model again", refused), refused
     assert found > tries * 0.8
 
 

@@ -369,6 +369,23 @@ def test_doctor_needs_a_run(tmp_path: Path) -> None:
         assert done.returncode == 2, done.stderr
 
 
+def test_doctor_counts_and_names_what_it_checked_in_a_folder_of_runs(graded: tuple[Path, Path]) -> None:
+    _, run = graded
+    both = run.with_name("both")
+    for name in ("a", "b/c"):
+        shutil.copytree(run, both / name)
+    n = len(orjson.loads((run / "checksums.json").read_bytes()))
+    done = dikast_here("doctor", both)
+    assert done.stdout.splitlines() == [
+        f"folder: 12 lines and {2 * n} files with a checksum, in 2 runs",
+        f"  a/: run, 6 lines and {n} files", f"  b/c/: run, 6 lines and {n} files", "nothing to repair",
+    ]  # fmt: skip
+    parts = orjson.loads(dikast_here("doctor", both, "--json").stdout)["parts"]
+    assert [(each["path"], each["kind"], each["lines"], each["files"]) for each in parts] == [
+        ("a/", "run", 6, n), ("b/c/", "run", 6, n),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("name", ["gold.jsonl", "rubrics.jsonl", "sheets.jsonl", "summary.json", "keys.txt"])
 def test_a_folder_in_the_place_of_a_file_is_told(graded: tuple[Path, Path], name: str) -> None:
     _, run = graded

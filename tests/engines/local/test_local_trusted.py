@@ -185,6 +185,23 @@ def test_an_adapter_over_an_address_or_a_path_that_is_no_model_asks_nobody(
         opened(adapter, monkeypatch)
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"target_modules": "((a|[a-z._0-9])+)+!"},
+        {"rank_pattern": {"((a|[a-z._0-9])+)+!": 4}},
+        {"modules_to_save": ["((a|[a-z._0-9])+)+!"]},
+    ],
+)
+def test_a_pattern_of_an_adapter_that_never_ends_is_refused(
+    values: dict[str, Any], adapter: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dikast.engines.local.adapter_patterns._SECONDS", 0.5)
+    change(adapter / "adapter_config.json", **values)
+    with pytest.raises(UserError, match=r"adapter_config.json: the pattern '\(\(a.* takes more than .* list the names"):
+        opened(adapter, monkeypatch)
+
+
 def test_a_pickled_adapter_that_holds_more_than_tensors_is_refused(
     adapter: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -224,6 +241,17 @@ def test_settings_that_are_no_json_are_left_to_the_loader(model: Path) -> None:
     assert locate(str(model)).folder == model
 
 
+@pytest.mark.parametrize("stated", [-1, None])
+def test_a_context_that_is_not_stated_is_that_of_the_tokenizer(
+    stated: int | None, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change(model / "config.json", max_position_embeddings=stated)
+    change(model / "tokenizer_config.json", model_max_length=777)
+    engine = opened(model, monkeypatch)
+    assert engine._loaded.context == 777
+    engine.close()
+
+
 @pytest.mark.parametrize(
     ("values", "told"),
     [
@@ -231,6 +259,7 @@ def test_settings_that_are_no_json_are_left_to_the_loader(model: Path) -> None:
         ({"text_config": {"vision_layers": 1e300}}, "field 'vision_layers': no model has"),
         ({"num_hidden_layers": -5}, "field 'num_hidden_layers': no model has -5"),
         ({"vocab_size": 0}, "field 'vocab_size': no model has 0"),
+        ({"max_position_embeddings": -2}, "field 'max_position_embeddings': no model has -2"),
         ({"hidden_size": "abc"}, "no model can be made with these settings .*'hidden_size'"),
         ({"hidden_size": {}}, "no model can be made with these settings .*'hidden_size'"),
         ({"rope_parameters": 3}, "no model can be made with these settings"),

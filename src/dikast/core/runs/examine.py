@@ -64,10 +64,12 @@ class Health:
 
     `lines` whole lines in `verdicts.jsonl`, of which `verified` by their checksum; `rewritten` by another program and
     `unsealed` (of a version before checksums) lines pass the checks of their content only. `stale` lines are of another
-    configuration, `repeated` ones answer a question a second time; both are ignored and harmless.
+    configuration, `repeated` ones answer a question a second time; both are ignored and harmless. `files` have a
+    checksum of their own.
     """
 
     lines: int
+    files: int
     verified: int
     rewritten: int
     unsealed: int
@@ -82,13 +84,30 @@ class Health:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """One output folder that was checked inside another: what kind it is, and how much of it has a checksum."""
+
+    path: str
+    kind: str
+    lines: int
+    files: int
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.kind}, {self.lines:,} lines and {self.files:,} files"
+
+
+@dataclass(frozen=True, slots=True)
 class Examined:
-    """What an examination of another folder found: `lines` of journals or logs and `files` with a checksum."""
+    """What an examination of another folder found: `lines` of journals or logs and `files` with a checksum.
+
+    `parts` are the output folders in it, by their path from it, for a folder that is none itself.
+    """
 
     kind: str
     lines: int
     files: int
     problems: tuple[Problem, ...]
+    parts: tuple[Part, ...] = ()
 
     @property
     def sound(self) -> bool:
@@ -198,7 +217,7 @@ def examine_run(folder: Path) -> Health:
     refuse_special(folder)
     if not path.is_file():
         raise DataError(f"this is not a run: it has no {VERDICTS}", path=str(folder))
-    _, problems = examine_files(folder)
+    files, problems = examine_files(folder)
     try:
         orjson.loads((folder / LOCK).read_bytes())
     except FileNotFoundError:
@@ -236,7 +255,9 @@ def examine_run(folder: Path) -> Health:
             elif record["status"] != Status.ENGINE_ERROR:
                 repeated += record["key"] in answered
                 answered.add(record["key"])
-    return Health(lines, seals["verified"], seals["rewritten"], seals["unsealed"], stale, repeated, tuple(problems))
+    return Health(
+        lines, files, seals["verified"], seals["rewritten"], seals["unsealed"], stale, repeated, tuple(problems)
+    )
 
 
 def repair_run(folder: Path) -> int:

@@ -214,9 +214,11 @@ def _end_ids(model: Any, tokenizer: Any) -> tuple[int, ...]:
 
 
 def _context_length(config: Any, tokenizer: Any) -> int:
-    text = config.get_text_config()
-    known = getattr(text, "max_position_embeddings", None) or getattr(config, "max_position_embeddings", None)
-    return int(known) if known else int(min(tokenizer.model_max_length, 2**31))
+    for each in (config.get_text_config(), config):
+        known = getattr(each, "max_position_embeddings", None)
+        if known is not None and known > 0:  # -1 and null: not stated
+            return int(known)
+    return int(min(tokenizer.model_max_length, 2**31))
 
 
 def _never_generated(model: Any, tokens: Tokens) -> tuple[int, ...]:

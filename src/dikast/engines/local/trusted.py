@@ -17,6 +17,7 @@ from typing import Any
 
 from dikast.core.errors import UserError
 from dikast.core.runs.run_files import refuse_special
+from dikast.engines.local.adapter_patterns import refuse_endless_patterns
 
 _log = logging.getLogger(__name__)
 _SETTINGS = "*config*.json"
@@ -30,6 +31,7 @@ _SIZES = (
     "hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads", "num_hidden_layers", "vocab_size",
     "max_position_embeddings", "patch_size",
 )  # fmt: skip
+_UNSTATED = {"max_position_embeddings": -1}  # as OLMo-core exports models that have no table of positions
 _MOST = {  # of what is made as it is written, whatever the weights are
     "num_labels": 100_000, "num_additional_image_tokens": 10_000, "height": 16_384, "width": 16_384,
 }  # fmt: skip
@@ -163,6 +165,7 @@ def pretrained_adapter(peft: Any, model: Any, folder: Path) -> Any:
     for name, rank in sizes:
         width = _number(model.config.get_text_config(), "hidden_size")
         _refuse_without_weights(width * rank if isinstance(rank, int) else 0, folder, "adapter_config.json", name)
+    refuse_endless_patterns(written, (name for name, _ in model.named_modules()), folder / "adapter_config.json")
     if not (folder / "adapter_model.safetensors").is_file():
         say_pickled(folder, "adapter_model.bin")
     try:
@@ -198,7 +201,7 @@ def refuse_foreign_code(folder: Path) -> None:
             if not isinstance(value, int | float):
                 continue
             most = _MOST_LAYERS if deep else _MOST.get(name, math.inf)
-            if value > most or (name in _SIZES and value < 1):
+            if value > most or (name in _SIZES and value < 1 and value != _UNSTATED.get(name)):
                 raise UserError(f"{path}: field {name!r}: no model has {value:,}; restore the file from its source")
         for field, asks in _asked(settings):
             raise UserError(

@@ -1,6 +1,6 @@
 """The verb `doctor`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +10,7 @@ from dikast.surface.terminal import echo, echo_json
 from dikast.surface.verbs import JsonOptions, verb
 
 if TYPE_CHECKING:
-    from dikast.core.runs.examine import Examined, Health
+    from dikast.core.runs.examine import Examined, Health, Part
 
 
 @verb
@@ -134,15 +134,16 @@ def _parts(folder: Path) -> "list[tuple[Path, Callable[[Path], Health | Examined
 def _examine_inside(folder: Path) -> "Examined":
     from dataclasses import replace
 
-    from dikast.core.runs.examine import Examined
+    from dikast.core.runs.examine import Examined, Part
 
-    lines, files, problems = 0, 0, []
+    parts, problems = list[Part](), []
     for path, examine, _ in _parts(folder):
         found, place = examine(path), "" if path == folder else f"{path.relative_to(folder)}/"
-        lines += found.lines
-        files += getattr(found, "files", 0)
+        kind = found.kind if isinstance(found, Examined) else "run"
+        parts.append(Part(place or ".", kind, found.lines, found.files))
         problems += [replace(each, file=f"{place}{each.file}") for each in found.problems]
-    return Examined("folder", lines, files, tuple(problems))
+    lines, files = sum(each.lines for each in parts), sum(each.files for each in parts)
+    return Examined("folder", lines, files, tuple(problems), tuple(parts))
 
 
 def _repair_inside(folder: Path) -> int:
@@ -159,12 +160,22 @@ def _tell_of(
     if json:
         echo_json({**asdict(found), "moved": moved})
     else:
-        echo(f"{found.kind}: {found.lines:,} lines and {found.files:,} files with a checksum")
+        echo(f"{found.kind}: {found.lines:,} lines and {found.files:,} files with a checksum{_kinds(found.parts)}")
+        for part in found.parts:
+            echo(f"  {part}")
         echo("\n".join([*map(str, found.problems)] or ["nothing to repair"]))
         if moved:
             echo(f"{moved} damaged lines moved to *.damaged.jsonl: run the command that made it again")
     if not found.sound:
         raise typer.Exit(1)
+
+
+def _kinds(parts: "Sequence[Part]") -> str:
+    """How many output folders of each kind were checked; "" where there are none."""
+    from collections import Counter
+
+    counts = Counter(part.kind for part in parts)
+    return ", in " + ", ".join(f"{n:,} {kind}{'s' * (n != 1)}" for kind, n in counts.items()) if counts else ""
 
 
 def _check_run(run: Path, *, repair: bool, json: bool) -> None:
@@ -185,6 +196,7 @@ def _check_run(run: Path, *, repair: bool, json: bool) -> None:
             (health.repeated, "repeated"),
         ):
             counts += f", {n} {what}" if n else ""
+        counts += f"; {health.files} files with a checksum"
         echo("\n".join([counts, *map(str, health.problems)]))
         if moved:
             echo(
