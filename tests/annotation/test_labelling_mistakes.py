@@ -145,6 +145,11 @@ def test_what_no_page_sends_changes_nothing(tmp_path: Path) -> None:
             assert await status(f"{one}/label", other, task=mine, value="1") == 403
             for kind in ("multipart/form-data", "application/x-www-form-urlencoded; charset=utf-16"):
                 assert await status(f"{one}/label", {"Content-Type": kind}, task=mine, value="1") == 400
+            for head, body in (("Content-Transfer-Encoding: evil", "1"), ("A: b\r\n" * 5000, "1"), ("no header", "1")):
+                part = f'--X\r\nContent-Disposition: form-data; name="task"\r\n{head}\r\n\r\n{body}\r\n--X--\r\n'
+                sent = {"Content-Type": "multipart/form-data; boundary=X"}
+                async with session.post(f"{one}/label", data=part.encode(), headers=sent) as answer:
+                    assert answer.status == 400, head
             assert await status(one[:-1] + ("a" if one[-1] != "a" else "b")) == 404
             assert await status(owner.replace("/o/", "/r/")) == 404  # the owner's word opens no rater's page
             assert await status(one.replace("/r/", "/o/")) == 404
@@ -333,6 +338,10 @@ def test_a_rater_is_told_where_a_label_cannot_be_saved_and_labels_on_when_it_can
                 assert answer.status == 507
                 assert "Nothing was saved" in await answer.text()
             grow(resource.RLIM_INFINITY)
+            (tmp_path / "labels").rename(tmp_path / "away")  # else labels would go to a file that nobody finds
+            async with session.post(f"{link}/label", data={"task": task, "value": "3"}) as answer:
+                assert answer.status == 507
+            (tmp_path / "away").rename(tmp_path / "labels")
             assert read(await label(session, link, "4", task))["task"] != task
 
     asyncio.run(labelling())

@@ -146,6 +146,8 @@ def test_rubrics_by_name_by_object_and_not_at_all() -> None:
         ("/v1/systemone", {"state": "x", "questions": {}}, 422, "questions"),
         ("/v1/chat/completions", {"messages": []}, 404, None),
         ("/v1/score", b"x" * 200_000, 413, None),
+        ("/v1/compare", {"instruction": "Q?", "responses": list(map(str, range(330)))}, 413, None),  # 108,570 questions
+        ("/v1/rank", {"instruction": "Q?", "responses": list(map(str, range(330)))}, 413, None),
         ("/nowhere", {}, 404, None),
     ],
 )
@@ -166,6 +168,21 @@ def test_a_chunked_body_that_is_too_large_is_refused(here: Here) -> None:
     with suppress(OSError):  # it may close while the rest is sent
         assert send(here.url + "/v1/score", chunks()).status_code == 413
     assert here.get("/health").json()["status"] == "ok"
+
+
+def test_what_is_no_http_is_refused_in_one_line_that_repeats_nothing(
+    here: Here, caplog: pytest.LogCaptureFixture
+) -> None:
+    told = send(here.url + "/v1/score", b"not gzip", {"Content-Encoding": "gzip"})
+    assert (told.status_code, "cannot be decoded" in told.text) == (400, True)
+    for head in (b"GET /secret HTTP/9.9", b"GET /v1/models HTTP/1.1\r\nAuthorization: Bearer secret\x00"):
+        with socket.create_connection(("127.0.0.1", here.server.port), 10) as client:
+            client.sendall(head + b"\r\n\r\n")
+            assert b" 400 " in client.recv(1000)
+    assert here.get("/health").json()["status"] == "ok"
+    assert caplog.text.count("a request that is not HTTP was refused") >= 2
+    assert "secret" not in caplog.text
+    assert "Traceback" not in caplog.text
 
 
 def test_pictures_are_data_urls() -> None:
@@ -324,6 +341,15 @@ def test_known_questions_are_answered_without_the_model(tmp_path: Path) -> None:
         assert [here.post("/v1/score", item(n)).json() for n in range(5)] == first
         assert here.post("/v1/score", item(6)).status_code == 200
         assert sum(other.sizes) == 1
+        ledger = tmp_path / "kept" / "verdicts.jsonl"
+        whole = ledger.read_bytes()
+        for harm in (whole.replace(b'"score":', b'"scorf":'), whole[:100], b""):  # while it is served
+            ledger.write_bytes(harm)
+            told = here.post("/v1/score", item(1))
+            assert told.status_code == 503, told.text
+            assert "doctor FOLDER --repair" in told.text
+        ledger.write_bytes(whole)
+        assert here.post("/v1/score", item(1)).json() == first[1]
     found = audit_file(AuditPlan(tmp_path / "kept"))
     assert "6" in str(found)
 

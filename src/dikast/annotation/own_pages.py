@@ -13,7 +13,7 @@ from aiohttp.typedefs import Handler, Middleware
 from multidict import MultiDictProxy
 
 from dikast.core.errors import RunError, UserError
-from dikast.serving.delivery import delivered, host_name
+from dikast.serving.delivery import delivered, host_name, server_log
 
 _log = logging.getLogger(__name__)
 BODY_SECONDS, IDLE_SECONDS = 30, 75  # seconds for a form to arrive; for a connection without a complete request header
@@ -70,7 +70,9 @@ async def form_of(request: web.Request) -> "MultiDictProxy[Any]":
         given = await request.post()
         for value in given.values():
             str(value).encode()
-    except (ValueError, LookupError) as error:
+    except (web.HTTPException, OSError):
+        raise
+    except Exception as error:  # aiohttp's parser raises whatever comes of a part that is none
         raise web.HTTPBadRequest(text="this is not a form") from error
     return given
 
@@ -84,7 +86,7 @@ async def serve_pages(
     for name in (signal.SIGTERM, signal.SIGINT):
         with suppress(NotImplementedError, ValueError):
             loop.add_signal_handler(name, stopping.set)
-    runner = web.AppRunner(application, access_log=None, keepalive_timeout=IDLE_SECONDS)
+    runner = web.AppRunner(application, access_log=None, keepalive_timeout=IDLE_SECONDS, logger=server_log(__name__))
     await runner.setup()
     try:
         await web.TCPSite(runner, host, port, ssl_context=tls).start()

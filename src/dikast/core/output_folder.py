@@ -12,6 +12,9 @@ from pathlib import Path
 from typing import IO
 
 from dikast.core.errors import RunError, UserError
+from dikast.core.secrets import without_secrets
+
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # a path has one slash of `://` left
 
 
 class CannotLock(RunError):
@@ -34,6 +37,17 @@ def lock(file: int | IO[bytes], path: str | Path) -> bool:
     return True
 
 
+def make_folder(folder: Path) -> None:
+    """Make an output folder where it is not there. UserError for an address, which would be a folder called `https:`.
+
+    Its login or token would be written down as the names of folders.
+    """
+    if _ADDRESS.match(str(folder)):
+        told = without_secrets(str(folder).replace(":/", "://", 1))
+        raise UserError(f"{told}: an address, not a folder: name a folder on this machine")
+    folder.mkdir(parents=True, exist_ok=True)
+
+
 @contextmanager
 def one_writer(folder: Path, doing: str) -> Iterator[None]:
     """Hold a folder, made where it is not there, for this process; `doing` says for what, such as `training`.
@@ -42,7 +56,7 @@ def one_writer(folder: Path, doing: str) -> Iterator[None]:
     one elsewhere. A folder that stays empty is removed again.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except (FileExistsError, NotADirectoryError):
         raise UserError(f"{folder}: is a file, or lies in one: name a folder") from None

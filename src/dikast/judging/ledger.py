@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 
 from dikast.core.errors import RunError
-from dikast.core.output_folder import lock, refuse_links
+from dikast.core.output_folder import lock, make_folder, refuse_links
 from dikast.core.runs.lines import seal, with_line_break
 from dikast.core.runs.run_files import VERDICTS
 from dikast.core.verdict import Verdict
@@ -27,7 +27,7 @@ class Ledger:
         self.folder, self.path = folder, folder / VERDICTS
         self.repaired = 0  # bytes of a torn last line that were cut off
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
             refuse_links(folder)
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:

@@ -1,14 +1,37 @@
-"""Answers of the servers here (`dikast serve`, `dikast annotate`) to clients that may never read them."""
+"""What the servers here (`dikast serve`, `dikast annotate`, `dikast view`) share: answers to clients that may never
+read them, and a log that repeats nothing of a request.
+"""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 Asked = TypeVar("Asked", bound=web.BaseRequest)
 TAKE_SECONDS = 60.0
+_NO_REQUEST = (HttpProcessingError, web.RequestPayloadError)  # of a client that sends what is not HTTP
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+class _Unrepeated(logging.Filter):
+    """Of a request that is not HTTP one line remains: aiohttp's message quotes it, with tokens in its address."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """True; the record is changed."""
+        if record.exc_info and isinstance(record.exc_info[1], _NO_REQUEST):
+            record.msg, record.args, record.exc_info = "a request that is not HTTP was refused", (), None
+        return True
+
+
+def server_log(name: str) -> logging.Logger:
+    """The log for aiohttp's messages about the requests of a server."""
+    log = logging.getLogger(f"{name}.requests")
+    if not log.filters:
+        log.addFilter(_Unrepeated())
+    return log
 
 
 async def delivered(

@@ -1,6 +1,7 @@
 """The queue between the clients of a server and its judge: bounded, with cached verdicts and counters."""
 
 import asyncio
+import operator
 import time
 from collections import Counter, deque
 from collections.abc import Sequence
@@ -22,6 +23,13 @@ from dikast.serving.known import KnownVerdicts
 from dikast.serving.messages import Refused, preference_json, scores_json
 
 _SOONEST, _LATEST = 1.0, 60.0  # seconds after which a rejected client may retry
+_MOST_QUESTIONS = 100_000  # of one request: making them keeps all other clients waiting, and takes memory
+
+
+def check_questions(n: int) -> None:
+    """Refused (413) where one request asks too many questions: the pairs of many responses are their square."""
+    if n > _MOST_QUESTIONS:
+        raise Refused(413, f"this request asks more than {_MOST_QUESTIONS:,} questions: send fewer items or responses")
 
 
 class _Mailbox:
@@ -130,6 +138,12 @@ class Desk:
     async def _asked(self, items: Sequence[Item], shape: Shape) -> list[tuple[list[Task], list[Verdict]]]:
         for item in items:
             self.rubric_of(item)
+        criteria = [len(found.rubrics) if isinstance(found := self.rubric_of(each), Sheet) else 1 for each in items]
+        if not callable(shape):  # the pairs of a round of `ranking` are counted before its first
+            asked = [len(each.responses) for each in items]
+            if shape != "each":
+                asked = [k * (k - 1) // (1 if shape == "both-orders" else 2) for k in asked]
+            check_questions(self.judge.samples * sum(map(operator.mul, asked, criteria)))
         tasks = [list(self.judge.tasks(iter((item,)), shape)) for item in items]
         flat = [task for each in tasks for task in each]
         answers = iter(await self._answers(flat, shape))
@@ -175,6 +189,7 @@ class Desk:
 
     async def completions(self, requests: Sequence[Request]) -> list[Completion]:
         """The engine's completions of raw requests."""
+        check_questions(len(requests))
         self.check_room(len(requests))
         self.pending += len(requests)
         futures = [asyncio.wrap_future(each) for each in self.gathering.ask_engine(requests)]

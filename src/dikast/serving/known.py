@@ -5,7 +5,7 @@ from pathlib import Path
 
 import orjson
 
-from dikast.core.errors import DataError
+from dikast.core.errors import DataError, RunError
 from dikast.core.rubric import Rubric
 from dikast.core.runs.judge_lock import check_version
 from dikast.core.runs.lines import open_line
@@ -50,9 +50,18 @@ class KnownVerdicts:
         line, size = b"", 1 << 14
         while not line.endswith(b"\n"):
             line = os.pread(self._file, size, at)
-            cut = line.find(b"\n")
-            line, size = (line[: cut + 1], size) if cut >= 0 else (b"", size * 4)
-        return verdict_from(open_line(line, path=str(self._path), line=0)[0])
+            cut, whole = line.find(b"\n"), len(line) < size
+            line, size = (line[: cut + 1], size) if cut >= 0 or whole else (b"", size * 4)
+            if whole:
+                break
+        try:
+            record, _ = open_line(line, path=str(self._path), line=0)
+            if record["key"] != key:
+                raise DataError("another verdict is in its place", path=str(self._path))
+        except DataError:
+            told = "a verdict in it has changed since it was written: stop the server, then"
+            raise RunError(f"{self._path}: {told} `dikast doctor FOLDER --repair`, and start it again") from None
+        return verdict_from(record)
 
     def add(self, verdict: Verdict, rubric: Rubric) -> None:
         """Append a verdict if its key is new, and its rubric on first use."""

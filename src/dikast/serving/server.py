@@ -28,8 +28,8 @@ from dikast.ranking.schedules import SCHEDULES
 from dikast.rewards.reward import MissingVerdict, Scored
 from dikast.rewards.trainers import Missing, number_of, reply_of
 from dikast.serving import contracts
-from dikast.serving.delivery import LOOPBACK, TAKE_SECONDS, delivered, host_name
-from dikast.serving.front_desk import Desk
+from dikast.serving.delivery import LOOPBACK, TAKE_SECONDS, delivered, host_name, server_log
+from dikast.serving.front_desk import Desk, check_questions
 from dikast.serving.messages import Allowed, Refused, items_of, parsed
 
 _log = logging.getLogger(__name__)
@@ -83,7 +83,8 @@ class Server:
         self._routes["GET", "/v1/models"] = self._answering("/v1/models", self.models)
         self._routes["GET", "/health"], self._routes["GET", "/metrics"] = self._health, self._metrics
         low_level = web.Server(
-            self._deliver, request_factory=self._request, handler_cancellation=True, access_log=None, logger=_log,
+            self._deliver, request_factory=self._request, handler_cancellation=True, access_log=None,
+            logger=server_log(__name__),
             keepalive_timeout=self.door.idle_seconds,
         )  # fmt: skip
         self._runner = web.ServerRunner(low_level, shutdown_timeout=self.door.stop_seconds)
@@ -153,6 +154,8 @@ class Server:
             except web.HTTPRequestEntityTooLarge:
                 told = f"a request has at most {self.door.most_bytes:,} bytes here"
                 raw, status = Refused(413, told).body, 413
+            except web.RequestPayloadError:
+                raw, status = Refused(400, "the body is not what its headers say: it cannot be decoded").body, 400
             except DataError as error:
                 raw, status = Refused(422, str(error), str(error.field or "")).body, 422
             except DikastError as error:
@@ -212,6 +215,8 @@ class Server:
             raise Refused(422, str(error), "values") from None
         spelt = {k: v for k, v in body.items() if k not in ("schedule", "values")}
         items, several = items_of(spelt, self.allowed, 2)
+        by = SCHEDULES[schedule or "full"]
+        check_questions(sum(by.calls(len(each.responses)) for each in items) * self.desk.judge.samples)
         found = []
         for i, each in enumerate(items):
             try:

@@ -241,11 +241,8 @@ def test_settings_that_are_no_json_are_left_to_the_loader(model: Path) -> None:
     assert locate(str(model)).folder == model
 
 
-@pytest.mark.parametrize("stated", [-1, None])
-def test_a_context_that_is_not_stated_is_that_of_the_tokenizer(
-    stated: int | None, model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    change(model / "config.json", max_position_embeddings=stated)
+def test_a_context_that_is_not_stated_is_that_of_the_tokenizer(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    change(model / "config.json", max_position_embeddings=-1)
     change(model / "tokenizer_config.json", model_max_length=777)
     engine = opened(model, monkeypatch)
     assert engine._loaded.context == 777

@@ -13,6 +13,9 @@ KEY = "sk-proj-aB3dE5gH7jK9mN1pQ3rS5tU7vW9xY1zA3bC5d"
 LOGIN = f"https://user:{KEY[8:]}@example.org/x"
 LINES: dict[str, list[str]] = {
     "serve": ["serve", "--judge", "mock:random", "--port", "0", "--token-env", KEY],
+    "serve out": ["serve", "--judge", "mock:random", "--port", "0", "--out", LOGIN],
+    "rank": ["rank", "items.csv", "--judge", "mock:random", "--rubric", "helpfulness", "--out", LOGIN],
+    "annotate": ["annotate", "items.csv", "--rubric", "helpfulness", "--export", "--out", LOGIN],
     "view": ["view", LOGIN],
     "merge-runs": ["merge-runs", LOGIN, LOGIN + "y", "--out", "merged"],
     "export": ["export", "run", f"hf:{LOGIN}"],
