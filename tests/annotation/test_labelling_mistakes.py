@@ -9,6 +9,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from PIL import Image
 
 import runs
 from annotation.labelling_here import Served, label, read, table
@@ -318,8 +319,11 @@ def test_gold_in_any_form_is_a_known_label(row: dict[str, Any], pairs: bool, kno
 
 @pytest.mark.slow
 def test_a_rater_is_told_where_a_label_cannot_be_saved_and_labels_on_when_it_can(tmp_path: Path) -> None:
-    served = Served(runs.write_jsonl(tmp_path / "i.jsonl", runs.rows(4)), tmp_path / "labels").start()
+    Image.new("RGB", (8, 8)).save(tmp_path / "p.png")
+    rows = runs.rows(4, image="p.png")
+    served = Served(runs.write_jsonl(tmp_path / "i.jsonl", rows), tmp_path / "labels").start()
     assert served.process is not None
+    (tmp_path / "p.png").unlink()
 
     def grow(most: int) -> None:
         assert served.process is not None
@@ -331,6 +335,8 @@ def test_a_rater_is_told_where_a_label_cannot_be_saved_and_labels_on_when_it_can
         async with aiohttp.ClientSession() as session:
             async with session.get(link) as answer:
                 task = read(await answer.text())["task"]
+            async with session.get(f"{link}/picture/{task}/0") as answer:
+                assert answer.status == 404
             page = await label(session, link, "2", task)
             task = read(page)["task"]
             grow(1)  # what would go beyond fails as on a full disk

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import signal
+import sqlite3
 import ssl
 from collections.abc import Callable, Collection
 from contextlib import suppress
@@ -12,7 +13,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 from multidict import MultiDictProxy
 
-from dikast.core.errors import RunError, UserError
+from dikast.core.errors import DataError, RunError, UserError
 from dikast.serving.delivery import delivered, host_name, server_log
 
 _log = logging.getLogger(__name__)
@@ -45,7 +46,10 @@ def guard(policy: str, hosts: Collection[str] = ()) -> Middleware:
                 found = web.HTTPRequestTimeout(text=f"the form did not arrive within {BODY_SECONDS} seconds")
             except web.HTTPException as error:
                 found = error
-            except RunError as error:
+            except DataError as error:  # a picture that is gone or damaged
+                _log.warning("%s", error)
+                found = web.HTTPNotFound(text="This cannot be shown: the log of the server says why")
+            except (RunError, sqlite3.DatabaseError) as error:
                 _log.error("%s", error)
                 told = "Nothing was saved, since the computer that serves this page cannot write: try again later"
                 found = web.HTTPInsufficientStorage(text=told)
