@@ -10,14 +10,15 @@ import logging
 import math
 import pickle
 import re
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from dikast.core.errors import UserError
 from dikast.core.runs.run_files import refuse_special
-from dikast.engines.local.adapter_patterns import refuse_endless_patterns
 
 _log = logging.getLogger(__name__)
 _SETTINGS = "*config*.json"
@@ -35,6 +36,27 @@ _UNSTATED = {"max_position_embeddings": -1}  # as OLMo-core exports models that 
 _MOST = {  # of what is made as it is written, whatever the weights are
     "num_labels": 100_000, "num_additional_image_tokens": 10_000, "height": 16_384, "width": 16_384,
 }  # fmt: skip
+_PATTERN_SECONDS = 30  # for all patterns of an adapter together; those of published ones take milliseconds
+_PATTERN_FORMS = (
+    "{}",
+    r"(.*\.)?({})$",
+    r"(^|.*\.){}($|\..*)",
+    r"(?:^|.*?\.){}\.(?P<idx>\d+)\.",
+)  # in which peft puts them
+_TRY_PATTERNS = """
+import json, re, sys
+asked = json.load(sys.stdin)
+for number, pattern in enumerate(asked["patterns"]):
+    print(number, flush=True)
+    for form in asked["forms"]:
+        try:
+            compiled = re.compile(form.replace("{}", pattern))
+        except (re.error, OverflowError, RecursionError):
+            continue
+        for name in asked["names"]:
+            compiled.match(name)
+            compiled.fullmatch(name)
+"""
 _told: set[Path] = set()
 
 
@@ -165,7 +187,7 @@ def pretrained_adapter(peft: Any, model: Any, folder: Path) -> Any:
     for name, rank in sizes:
         width = _number(model.config.get_text_config(), "hidden_size")
         _refuse_without_weights(width * rank if isinstance(rank, int) else 0, folder, "adapter_config.json", name)
-    refuse_endless_patterns(written, (name for name, _ in model.named_modules()), folder / "adapter_config.json")
+    _refuse_endless_patterns(written, (name for name, _ in model.named_modules()), folder / "adapter_config.json")
     if not (folder / "adapter_model.safetensors").is_file():
         say_pickled(folder, "adapter_model.bin")
     try:
@@ -178,6 +200,40 @@ def pretrained_adapter(peft: Any, model: Any, folder: Path) -> Any:
         if isinstance(error.__cause__, pickle.UnpicklingError):
             raise _more_than_tensors(folder, error.__cause__) from None
         raise
+
+
+def _refuse_endless_patterns(written: dict[str, Any], names: Iterable[str], path: Path) -> None:
+    """UserError where a pattern in the settings of an adapter does not end on the names of the model's modules.
+
+    peft matches them, as regular expressions, against the name of every module; they are tried before in a process of
+    their own.
+    """
+    patterns = sorted({text for text in _texts(written) if any(sign in text for sign in "*+{")})
+    if not patterns:
+        return
+    asked = json.dumps({"patterns": patterns, "forms": _PATTERN_FORMS, "names": list(names)})
+    command = [sys.executable, "-I", "-S", "-c", _TRY_PATTERNS]
+    try:
+        subprocess.run(command, input=asked.encode(), capture_output=True, timeout=_PATTERN_SECONDS, check=False)
+    except subprocess.TimeoutExpired as late:
+        reached = (late.stdout or b"0").split()[-1]
+        raise UserError(
+            f"{path}: the pattern {patterns[int(reached)]!r:.120} takes more than {_PATTERN_SECONDS} s on the names of the"
+            " model's modules, and may never end: list the names of the modules instead"
+        ) from None
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every text in nested JSON values, names of fields included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            yield name
+            yield from _texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner)
 
 
 def refuse_foreign_code(folder: Path) -> None:
