@@ -37,12 +37,9 @@ _MOST = {  # of what is made as it is written, whatever the weights are
     "num_labels": 100_000, "num_additional_image_tokens": 10_000, "height": 16_384, "width": 16_384,
 }  # fmt: skip
 _PATTERN_SECONDS = 30  # for all patterns of an adapter together; those of published ones take milliseconds
-_PATTERN_FORMS = (
-    "{}",
-    r"(.*\.)?({})$",
-    r"(^|.*\.){}($|\..*)",
-    r"(?:^|.*?\.){}\.(?P<idx>\d+)\.",
-)  # in which peft puts them
+_PATTERN_FORMS = (  # in which peft puts them
+    "{}", r"(.*\.)?({})$", r"(^|.*\.){}($|\..*)", r"(?:^|.*?\.){}\.(?P<idx>\d+)\.",
+)  # fmt: skip
 _TRY_PATTERNS = """
 import json, re, sys
 asked = json.load(sys.stdin)
@@ -218,8 +215,8 @@ def _refuse_endless_patterns(written: dict[str, Any], names: Iterable[str], path
     except subprocess.TimeoutExpired as late:
         reached = (late.stdout or b"0").split()[-1]
         raise UserError(
-            f"{path}: the pattern {patterns[int(reached)]!r:.120} takes more than {_PATTERN_SECONDS} s on the names of the"
-            " model's modules, and may never end: list the names of the modules instead"
+            f"{path}: the pattern {patterns[int(reached)]!r:.120} takes more than {_PATTERN_SECONDS} s on the names"
+            " of the model's modules, and may never end: list the names of the modules instead"
         ) from None
 
 
