@@ -11,6 +11,10 @@ import axe
 from browser import Browser
 from surface.report.page_kinds import KINDS
 
+_CUT = """[...document.querySelectorAll("svg text")].filter(text => {
+  const own = text.getBoundingClientRect(), all = text.ownerSVGElement.getBoundingClientRect();
+  return own.left < all.left - 1 || own.right > all.right + 1;
+}).map(text => text.textContent)"""  # words of a figure that stick out of it
 SIZES = [(390, True), (390, False), (1440, False), (1440, True)]  # of pages of one style sheet, every second
 CONCLUDE = sorted(set(KINDS) - {"lab", "proof"})  # the others conclude by verdicts of their own
 
@@ -53,6 +57,7 @@ def test_everybody_can_read_it(page: Path, width: int, dark: bool, tab: Browser)
     tab.run("document.querySelectorAll('details').forEach(each => each.open = true)")
     assert axe.violations(tab) == []
     assert tab.run("document.documentElement.scrollWidth") <= width
+    assert tab.run(_CUT) == []
     assert tab.said == []
     assert all(each == page.as_uri() or each.startswith("data:") for each in tab.asked)
 

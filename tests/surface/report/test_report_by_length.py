@@ -30,18 +30,22 @@ def test_scores_by_length_by_hand(tmp_path: Path) -> None:
     # lengths 1 to 40; the judge scores a tenth of the length, gold is 2 throughout: five groups of eight
     found = items_of([(n,) for n in range(1, 41)], tmp_path)
     measured = [Measured(f"i{n - 1}", (0,), n / 10, 2.0) for n in range(1, 41)]
-    groups = by_length(measured, found, 0.95)
+    groups = by_length(measured, found, 0.95, (0.4, 3.7))
     assert [each.judge.n for each in groups] == [8, 8, 8, 8, 8]
     assert [round(each.judge.value, 3) for each in groups] == [0.45, 1.25, 2.05, 2.85, 3.65]
     assert all(each.gold is not None and each.gold.value == 2 for each in groups)
     assert groups[0].name == "1 to 8 characters"
+    # .1 to .8: a standard deviation of .245, Student's interval .45 +/- .205, which the scale cuts off at .4
+    assert groups[0].judge.low == 0.4
+    assert groups[0].judge.high == pytest.approx(0.45 + 2.3646 * 0.24495 / 8**0.5, abs=1e-4)
+    assert groups[4].judge.high == 3.7
     slope = slope_on_length(measured, found, 0.95)
     assert slope is not None
     assert slope.low > 0
     bare = [each._replace(gold=math.nan) for each in measured]
     assert slope_on_length(bare, found, 0.95) is None
-    assert all(each.gold is None for each in by_length(bare, found, 0.95))
-    assert by_length(measured[:19], found, 0.95) == ()  # too few
+    assert all(each.gold is None for each in by_length(bare, found, 0.95, (0, 4)))
+    assert by_length(measured[:19], found, 0.95, (0, 4)) == ()  # too few
 
 
 def test_the_figure_keeps_its_name_beside_gold() -> None:
@@ -53,11 +57,11 @@ def test_of_pairs_it_is_the_longer_that_wins(tmp_path: Path) -> None:
     # the second response is 2 to 41 times as long; the judge always takes it, gold the first
     found = items_of([(10, 10 * n) for n in range(2, 42)], tmp_path)
     measured = [Measured(f"i{k}", (0, 1), 0.0, 1.0) for k in range(40)]
-    groups = by_length(measured, found, 0.95)
+    groups = by_length(measured, found, 0.95, (0, 1))
     assert [(each.judge.value, each.gold and each.gold.value) for each in groups] == [(1.0, 0.0)] * 5
     assert groups[0].name.startswith("2.00 to ")
     equal = items_of([(5, 5)] * 40, tmp_path)
-    assert by_length(measured, equal, 0.95) == ()
+    assert by_length(measured, equal, 0.95, (0, 1)) == ()
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def _checks(
     games, how = bouts.games(), data.plan.resampling
     rows: list[list[Cell]] = [
         ["cyclic triples", cyclic_triples(win_matrix(games))],
-        ["cyclic triples if the strengths were all", cycles_by_chance(games, ranking.fit, how)],
+        ["cyclic triples expected from the strengths alone", cycles_by_chance(games, ranking.fit, how)],
     ]
     if data.plan.soft:
         rows.append(["Davidson tie parameter", undefined(ranking.n, "soft preferences have no ties", level=how.level)])

@@ -44,9 +44,12 @@ def slope_on_length(measured: Sequence[Measured], found: Contents, level: float)
     return length_slope(score, gold, [length for _, length in rows], level, _clusters([each for each, _ in rows]))
 
 
-def by_length(measured: Sequence[Measured], found: Contents, level: float) -> tuple[LengthGroup, ...]:
+def by_length(
+    measured: Sequence[Measured], found: Contents, level: float, within: tuple[float, float]
+) -> tuple[LengthGroup, ...]:
     """Groups of equal size from the shortest response; of pairs from the least to the most unequal, and how often the
-    longer one wins. Nothing where lengths are not known, hardly differ, or are of too few rows.
+    longer one wins; no interval leaves `within`. Nothing where lengths are not known, hardly differ, or are of too few
+    rows.
     """
     kept, lengths = [], list[float]()
     for each in measured:
@@ -67,16 +70,18 @@ def by_length(measured: Sequence[Measured], found: Contents, level: float) -> tu
     return tuple(
         LengthGroup(
             _range(length[place == number], pair=pair),
-            *_means([each for each, at in zip(kept, place, strict=True) if at == number], level),
+            *_means([each for each, at in zip(kept, place, strict=True) if at == number], level, within),
         )
         for number in range(len(starts))
     )
 
 
-def _means(rows: Sequence[Measured], level: float) -> tuple[Estimate, Estimate | None]:
+def _means(rows: Sequence[Measured], level: float, within: tuple[float, float]) -> tuple[Estimate, Estimate | None]:
     labelled = [each for each in rows if not math.isnan(each.gold)]
-    judge = mean_estimate([each.said for each in rows], level, _clusters(rows))
-    return judge, mean_estimate([each.gold for each in labelled], level, _clusters(labelled)) if labelled else None
+    judge = mean_estimate([each.said for each in rows], level, _clusters(rows), within=within)
+    if not labelled:
+        return judge, None
+    return judge, mean_estimate([each.gold for each in labelled], level, _clusters(labelled), within=within)
 
 
 def _range(lengths: NDArray[np.float64], *, pair: bool) -> str:

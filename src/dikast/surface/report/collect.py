@@ -244,7 +244,8 @@ def _read(page: RunPage, asked: Asked, counts: "_Counts | None") -> None:
     page.queued = [found.items[item] for item in shown if item in found.items]
     level = asked.plan.resampling.level
     page.length = slope_on_length(counts.measured, found, level)
-    page.by_length = by_length(counts.measured, found, level)
+    within = (0.0, 1.0) if page.pairwise else counts.scales.ends
+    page.by_length = by_length(counts.measured, found, level, within)
 
 
 @dataclass(slots=True)

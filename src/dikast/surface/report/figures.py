@@ -59,14 +59,14 @@ def histogram(labels: Mapping[str, tuple[int, int]], told: str = "How often each
 
 def rulers(rows: Sequence[Ruler]) -> Markup:
     """Each statistic on a line from 0 to 1, between baseline and ceiling."""
-    left, right = 170, WIDTH - 90
+    left, right = _margin([row.name for row in rows]), WIDTH - 90
     parts, y = [], 24.0
 
     def x(value: float) -> float:
         return left + (right - left) * min(1.0, max(0.0, value))
 
     for row in rows:
-        parts.append(_text(left - 12, y + 4, row.name, "end"))
+        parts.append(_text(left - 12, y + 4, _short(row.name), "end", title=row.name))
         parts.append(_line(left, y, right, y, "axis"))
         if row.baseline is not None:
             parts.append(_mark(x(row.baseline), y, "baseline", f"best baseline {row.baseline:z.3f}"))
@@ -92,7 +92,7 @@ def forest(
     known = [each for row in [*rows, *beside] for each in (row.low, row.high, row.value) if not math.isnan(each)]
     start, end = min([low, *known]), max([high, *known])
     pad = (end - start or 1.0) * 0.05
-    start, end, left, right = start - pad, end + pad, 210, WIDTH - 120
+    start, end, left, right = start - pad, end + pad, _margin([row.name for row in rows]), WIDTH - 120
 
     def x(value: float) -> float:
         return left + (right - left) * (value - start) / (end - start)
@@ -187,6 +187,11 @@ def value_with_interval(value: float, low: float, high: float) -> str:
 
 def _short(name: str, most: int = 30) -> str:
     return name if len(name) <= most else name[: most - 1] + "…"
+
+
+def _margin(names: Sequence[str]) -> float:
+    """The room that names need at the left: on a phone letters are up to 9 of the 640 units wide."""
+    return 9 * max((len(_short(name)) for name in names), default=0) + 20
 
 
 def _svg(height: int, parts: Sequence[Markup], label: str, *, width: int = WIDTH) -> Markup:

@@ -30,6 +30,14 @@ class Scales:
         """Whether score and gold are comparable as goodness only."""
         return self.several or self.gold is not None
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Between what scores lie, or their goodness; without bounds where the scale is not known."""
+        if self.goodness:
+            return 0.0, 1.0
+        one = next(iter(self.known.values()), None)
+        return (-math.inf, math.inf) if one is None else (one.low, one.high)
+
     def both(self, row: Mapping[str, Any], gold: Any) -> tuple[float, float] | None:
         """The goodness of a row's score and of its gold; plain numbers where the scale is not known."""
         score = row.get("score")
