@@ -2,7 +2,11 @@
 
 import asyncio
 import resource
+import shutil
+import socket
 import sqlite3
+import ssl
+import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -51,6 +55,32 @@ def newer(folder: Path) -> None:
     database = sqlite3.connect(folder / "labels.sqlite")
     database.execute("pragma user_version=9")
     database.close()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl here to make a certificate")
+def test_other_machines_are_served_over_tls_alone(tmp_path: Path) -> None:
+    items, cert, key = runs.write_jsonl(tmp_path / "i.jsonl", runs.rows(3)), tmp_path / "c.pem", tmp_path / "k.pem"
+    make = ("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj",
+            "/CN=labels", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cert)  # fmt: skip
+    subprocess.run(make, check=True, capture_output=True)
+    served = Served(items, tmp_path / "labels", "--host", "0.0.0.0", "--tls-cert", cert, "--tls-key", key).start()
+    host = f"//{socket.gethostname()}:{served.port}/"
+    assert all(each.startswith(f"https:{host}") for each in served.links.values())  # not https://0.0.0.0
+    link = served.links["1"].replace(host, f"//127.0.0.1:{served.port}/")
+
+    async def ask() -> None:
+        trusted = aiohttp.TCPConnector(ssl=ssl.create_default_context(cafile=cert))
+        async with aiohttp.ClientSession(connector=trusted) as session:
+            async with session.get(link) as answer:
+                mine = read(await answer.text())["task"]
+            await label(session, link, "2", mine)
+            with pytest.raises(aiohttp.ClientError):
+                await session.get(link.replace("https:", "http:"))
+
+    asyncio.run(ask())
+    assert served.stop() == 0
+    assert [row["human_1"] for row in table(tmp_path / "labels" / "labels.csv")].count("2") == 1
 
 
 def without_links(folder: Path) -> None:

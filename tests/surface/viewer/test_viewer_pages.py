@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import sqlite3
+import time
 from collections import Counter
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -62,6 +63,17 @@ def test_a_run_shows_the_rows_that_count(viewed: Viewed, folder: Path) -> None:
     assert f"{differing} of {exact.n} with a verdict and gold ({differing / exact.n:.1%})" in words(page)
     said = sum(row["label"] == "3" for row in rows)
     assert f"{said} of 30 rows" in viewed.get("/run", of="march/first", said="3")
+
+
+def test_a_clock_that_is_wrong_does_not_make_a_run_live(tmp_path: Path) -> None:
+    items = runs.write_jsonl(tmp_path / "items.jsonl", runs.rows(3))
+    run = grade(items, tmp_path / "runs" / "one", "mock:oracle")
+    (run / "summary.json").unlink()
+    for ahead, state in ((0, "being written"), (-3600, "unfinished"), (3600, "unfinished")):
+        os.utime(run / "verdicts.jsonl", (at := time.time() + ahead, at))
+        pages = fresh(tmp_path)
+        assert f"one {state} " in words(pages.runs({}))
+        assert "1 of 1 runs" in words(pages.runs({"state": state}))
 
 
 def test_the_figure_of_a_run_says_what_it_is_of() -> None:

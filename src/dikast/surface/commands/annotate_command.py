@@ -63,6 +63,7 @@ def annotate(asked: AnnotateOptions, media: MediaOptions, shown: JsonOptions) ->
     Example: dikast annotate items.jsonl --rubric helpfulness --raters 3 --out labels
     """
     import asyncio
+    import socket
     import ssl
 
     from dikast.annotation.active_order import uncertainty_of
@@ -95,7 +96,8 @@ def annotate(asked: AnnotateOptions, media: MediaOptions, shown: JsonOptions) ->
     with opened(asked.out, questions, shares, spread) as session:
 
         def ready(port: int) -> None:
-            host = f"[{asked.host}]" if ":" in asked.host else asked.host
+            everywhere = asked.host in ("0.0.0.0", "::")  # an address to listen on, which nobody can open
+            host = socket.gethostname() if everywhere else f"[{asked.host}]" if ":" in asked.host else asked.host
             links = session.links(f"{'http' if tls is None else 'https'}://{host}:{port}")
             if shown.json:
                 echo_json({"links": links, "questions": len(questions)})

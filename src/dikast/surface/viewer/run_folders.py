@@ -102,8 +102,11 @@ def verdicts_mark(signature: str) -> str:
 
 
 def state_now(state: str, written: float, now: float) -> str:
-    """`being written` for an unfinished run whose last verdict is less than a minute old, else its state."""
-    return "being written" if state == "unfinished" and now - written < LIVE_SECONDS else state
+    """`being written` for an unfinished run whose last verdict is less than a minute old, else its state.
+
+    A verdict from the future is of a machine whose clock is wrong, and says as little as an old one.
+    """
+    return "being written" if state == "unfinished" and abs(now - written) < LIVE_SECONDS else state
 
 
 def read_facts(root: Path, path: str) -> RunFacts:

@@ -85,7 +85,9 @@ class ViewerPages:
         where, values = _filters(given, "search", ("kind", "judge", "data"))
         now = time.time()
         if given["state"]:
-            where.append("case when state='unfinished' and ? - written < ? then 'being written' else state end = ?")
+            where.append(
+                "case when state='unfinished' and abs(? - written) < ? then 'being written' else state end = ?"
+            )
             values += [now, LIVE_SECONDS, given["state"]]
         condition = " and ".join(where)
         count = self.index.count("run", condition, values)
