@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dikast.audit.graded_pairs import of_choices, plan_of_choices
+from dikast.audit.graded_pairs import MOST_CRITERIA, not_sliced, of_choices, plan_of_choices, with_gold_beside
 from dikast.audit.plan import BETWEEN, AuditPlan
 from dikast.audit.rendering import Audit, Table
 from dikast.audit.sections import slice_means
@@ -51,14 +51,14 @@ from dikast.audit.tables.row_scales import note_of, row_scales, scale_of, scales
 from dikast.audit.tables.run_rows import RESPONSE, asked_orders, gold_scale_of, has_gold
 from dikast.audit.tables.scored import Scored, equated, scored
 from dikast.core.errors import UserError
+from dikast.core.runs.run import Run
 from dikast.core.runs.run_files import RUBRICS
 from dikast.core.scale import Scale
 from dikast.core.text import counted
 
 NO_DISTRIBUTION = "no distribution"  # the status of a row with invalid probabilities
-PAIR_FAILURES = "failures of pairs"  # beside those of single responses
+OF_PAIRS = " of pairs"  # names the tables of choices beside those of single responses
 _MOST_LABELS = 20  # maximum labels of a confusion matrix as a table
-_MOST_CRITERIA = 30  # with more, slices by criterion are made only for --by
 
 
 def audit_file(plan: AuditPlan | str | Path, watch: Watch | None = None) -> Audit:
@@ -87,7 +87,7 @@ def audit_rows(plan: AuditPlan, watch: Watch | None = None, *, beside: Sequence[
         rankings_tables(data) if plan.ranked else pair_tables(data, _slices(data)) if plan.pairwise else _scores(data)
     )
     if data.gold_of_pairs and not plan.where:
-        tables += _choices(plan, data)
+        tables += _choices(plan, data, [each.name for each in tables])
     if plan.means:
         tables.append(slice_means.columns_table(data, _slices(data)))
     if not tables:
@@ -96,13 +96,13 @@ def audit_rows(plan: AuditPlan, watch: Watch | None = None, *, beside: Sequence[
     return Audit(str(plan.file), len(data), tuple(tables), tuple(data.notes), told.to_dict()), data
 
 
-def _choices(plan: AuditPlan, data: Data) -> Iterator[Table]:
+def _choices(plan: AuditPlan, data: Data, taken: Sequence[str]) -> Iterator[Table]:
     """The choices that follow from scores of single responses, against gold that says which of two is better."""
     with of_choices(plan_of_choices(plan)) as pairs:
         told = _loaded(pairs)
-        for found in pair_tables(told, []):
-            yield dataclasses.replace(found, name=PAIR_FAILURES) if found.name == "failures" else found
-        data.notes += told.notes
+        for found in pair_tables(told, _slices(told)):
+            yield dataclasses.replace(found, name=found.name + OF_PAIRS) if found.name in taken else found
+        data.notes += [*told.notes, *not_sliced(plan, pairs)]
 
 
 def rows_of(plan: AuditPlan) -> Data:
@@ -151,6 +151,7 @@ def _completed(plan: AuditPlan) -> AuditPlan:
         plan = dataclasses.replace(plan, between=True)
     if not plan.file.is_dir():
         return plan
+    plan = with_gold_beside(plan, Run(plan.file).kind)
     asked = asked_orders(plan.file)
     if asked is None:
         raise UserError(f"{plan.file}: the run holds no verdict of its current configuration")
@@ -382,7 +383,7 @@ def _of_distributions(
 
 def _slices(data: Data) -> Slices:
     criteria = len(data.words["criterion"].names) if "criterion" in data.words else 0
-    if not data.plan.by and 1 < criteria <= _MOST_CRITERIA:
+    if not data.plan.by and 1 < criteria <= MOST_CRITERIA:
         return [(group_codes([data.words["criterion"]]), "criterion")]
     words = [data.words[f"by {i}"] for i in range(len(data.plan.by))]
     return [(group_codes(words), " x ".join(Ref.of(name).name for name in data.plan.by))] if words else []

@@ -10,7 +10,7 @@ import orjson
 
 from dikast.audit.audit import audit_file
 from dikast.audit.estimate import Estimate
-from dikast.audit.graded_pairs import choice_rows
+from dikast.audit.graded_pairs import choice_rows, with_gold_beside
 from dikast.audit.plan import NO_CLUSTER, AuditPlan
 from dikast.audit.rendering import Audit, Cell, Table, table
 from dikast.audit.results import Accuracy, Agreement, Failures, Orders
@@ -51,6 +51,7 @@ def panel_audit(plan: AuditPlan) -> Audit:
     judges = run.runs
     if not judges:
         raise UserError(f"{plan.file}: no judge of this panel has finished: run the command that made it again")
+    plan = with_gold_beside(plan, judges[0].kind)
     names = [f"{number} {judge.summary['judge']}" for number, judge in enumerate(judges, 1)]
     each = [audit_file(dataclasses.replace(plan, file=judge.folder)) for judge in judges]
     pairs = judges[0].kind in ("pairwise", "from-absolute")

@@ -172,7 +172,7 @@ def _check_columns(plan: AuditPlan, rows: Rows) -> None:
 
     def has(name: str) -> str:
         ref = Ref.of(name)
-        path = _beside(ref.file, plan.file)
+        path = beside(ref.file, plan.file)
         if ref.file and not Path(path).exists():
             return f"there is no file {path}"
         known: dict[str, None] = {}
@@ -190,7 +190,7 @@ def _folded(plan: AuditPlan, rows: Rows, run: bool) -> Long:
     rater = Ref.of(plan.long)
     if run and not rater.file:
         raise UserError("--long: a run folder has one row for each verdict; it is for tables with one row a rater")
-    base = open_rows(_beside(rater.file, plan.file)) if rater.file else rows
+    base = open_rows(beside(rater.file, plan.file)) if rater.file else rows
     refs = _refs(plan, run)
     key = _key_columns(plan, rows, refs)
     if not key:
@@ -221,7 +221,7 @@ def _read_all(
     data = Data(frame, plan, keys_of(frame, keys) if keys else [])
     _take(data, refs, frame, "", None)
     for file in dict.fromkeys(ref.file for ref in refs.all() if ref.file):
-        path = _beside(file, plan.file)
+        path = beside(file, plan.file)
         other_rows = long.rows if long is not None and file == long.file else open_rows(path)
         compared = any(refs.numbers.get(role, Ref("", "")).file == file for role in ("rival", "retest", "earlier"))
         if compared and plan.file.is_dir() and isinstance(other_rows, RunRows):
@@ -334,7 +334,7 @@ def _one_each(frame: Frame, rows: Rows) -> Frame:
     )
 
 
-def _beside(file: str, main: Path) -> str:
+def beside(file: str, main: Path) -> str:
     """A joined file as named, or beside the audited one."""
     if Path(file).exists():
         return file
