@@ -7,12 +7,14 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import orjson
 import pytest
 
+from dikast.audit.statistics.intervals import Resampling
 from dikast.core.errors import UserError
-from dikast.lab.experiment import load_experiment, merged
-from dikast.lab.findings import findings
+from dikast.lab.experiment import Experiment, load_experiment, merged
+from dikast.lab.findings import Finding, RunVerdicts, finding, findings
 from dikast.lab.lab_report import NOTICE, to_markdown
 from dikast.lab.running import run_experiments
 from dikast.surface.laboratory.lab_page import lab_page
@@ -113,3 +115,72 @@ def test_what_was_fixed_is_read_strictly(tmp_path: Path, damage: bytes | dict[st
     path.write_bytes(damage if isinstance(damage, bytes) else orjson.dumps({**FIXED, **damage}))
     with pytest.raises(UserError, match=r"experiment.json: not what an experiment fixed|mine.yaml: "):
         findings(tmp_path / "lab")
+
+
+def found_of(
+    out: Path, experiment: Experiment, patch: pytest.MonkeyPatch, *, done: int = 9, seed: int | None = None
+) -> Finding:
+    """The finding of recorded verdicts: half of the items, named by `plus`, favour the good arm by .3, the rest the
+    poor one by .2. `seed` grades the same items with every seed.
+    """
+    seeds = experiment.written.seeds
+    places = [
+        {"arm": arm, "seed": n, "held": "text", "run": f"runs/{arm}-{n}", "items": "", "judge": ""}
+        for arm in experiment.arms for n in seeds
+    ]  # fmt: skip
+
+    def rows(run: Path) -> RunVerdicts:
+        arm, n = run.name.split("-")
+        rng = np.random.default_rng([seed or int(n), arm == "good"])
+        told = {}
+        for k in range(400):
+            aspect = "plus" if k % 2 else "minus"
+            shift = (0.3 if k % 2 else -0.2) * (arm == "good")
+            told[f"i{k}", aspect, 0] = (0.5 + shift + rng.normal(0, 0.1), 0.5, "r", f"i{k}")
+        return RunVerdicts(told, {"r": "It is"})
+
+    for place in places:
+        if seeds.index(place["seed"]) < done:
+            (out / str(place["run"])).mkdir(parents=True, exist_ok=True)
+            (out / str(place["run"]) / "cost.json").touch()
+    patch.setattr("dikast.lab.findings._rows", rows)
+    patch.setattr("dikast.lab.findings._cost", lambda out, places: {})
+    told = {"name": "mine", "told": experiment.told, "runs": places}
+    return finding(out, told, Resampling(draws=300))
+
+
+MEANS = {
+    "effects": {name: {"arm": "good", "against": "poor", "figure": "mean", "held": "text"} for name in ("gain", "too")},
+    "holds": {"gain": {"above": 0.01}}, "fails": {"gain": {"below": 0.01}}, "seeds": [1, 2, 3, 4],
+}  # fmt: skip
+
+
+def test_there_is_no_verdict_before_every_seed_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    experiment = load_experiment(written(tmp_path, **MEANS))
+    early = found_of(tmp_path / "early", experiment, monkeypatch, done=2)
+    assert early.effects["gain"].low > 0.01  # who stops here could say that it holds
+    assert (early.verdict, early.why) == ("cannot tell at this size", "2 of 4 seeds of the experiment are done")
+    assert "| 2 of 4 |" in (page := to_markdown([early]))
+    assert "Seeds: 1, 2; not done: 3, 4." in page
+    assert found_of(tmp_path / "all", experiment, monkeypatch).verdict == "holds"
+
+
+def test_reversals_are_widened_for_all_slices_of_all_effects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = found_of(tmp_path / "lab", load_experiment(written(tmp_path, **MEANS)), monkeypatch)
+    assert {each.slice for each in found.reversals} == {"aspect minus"}
+    assert found.slices == 6  # two aspects and a phrase, of two effects
+    assert {round(each.estimate.level, 6) for each in found.reversals} == {round(1 - 0.05 / 6, 6)}
+
+
+@pytest.mark.parametrize("held", [{"items": "some.jsonl", "world": None, "n": None}, {"world": {"seed": 5}}])
+def test_the_same_items_under_several_seeds_say_nothing_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: dict[str, object]
+) -> None:
+    (tmp_path / "some.jsonl").write_bytes(orjson.dumps({"id": "1", "instruction": "?", "response": "!"}) + b"\n")
+
+    def width(**more: object) -> float:
+        told = merged(MEANS, {"base": {"held": {"text": held}}, **more})
+        experiment = load_experiment(written(tmp_path, **told))
+        return found_of(tmp_path / "lab", experiment, monkeypatch, seed=7).effects["gain"].half_width
+
+    assert width() == pytest.approx(width(seeds=[1]), rel=0.15)  # four seeds as four times as many items would halve it

@@ -1,6 +1,6 @@
 """The findings of experiments: figures, effects and verdicts by the written rules, from run folders alone."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -16,7 +16,7 @@ from dikast.core.errors import DataError, UserError
 from dikast.core.rubric import Rubric
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run_files import GOLD, changed_files
-from dikast.core.text import Located, in_shell
+from dikast.core.text import Located, counted, in_shell
 from dikast.lab.effects import ArmRun, effect, range_of_effect
 from dikast.lab.experiment import Effect, Experiment, read_experiment
 from dikast.lab.running import AGAIN, PLAN, read_plan
@@ -85,25 +85,37 @@ def finding(out: Path, plan: Mapping[str, Any], how: Resampling) -> Finding:
     if not done:
         return Finding(experiment, (), {}, {}, "not run", "no seed is done in every arm")
     rows = {key: _rows(out / each["run"]) for key, each in places.items() if key[1] in done}
-    effects, reversals, slices = {}, [], 0
-    for name, each in experiment.written.effects.items():
-        effects[name] = _effect(experiment, each.weights(), each.held, each.figure, rows, done, how)
-        found, count = _reversals(name, experiment, each, rows, done, how, effects[name])
-        reversals += found
-        slices += count
+    written = experiment.written.effects
+    effects = {
+        name: _effect(experiment, each.weights(), each.held, each.figure, rows, done, how)
+        for name, each in written.items()
+    }
+    slices = {name: _sliced(experiment, each, rows, done) for name, each in written.items()}
+    looked = sum(map(len, slices.values()))
+    stricter = Resampling(how.draws, 1 - (1 - how.level) / max(1, looked), how.seed)
+    reversals = [
+        found
+        for name, each in written.items()
+        for found in _reversals(name, experiment, each, rows, done, stricter, effects[name], slices[name])
+    ]
     figures = {}
     for held, figure in dict.fromkeys((each.held, each.figure) for each in experiment.written.effects.values()):
         for arm in experiment.arms:
             if all((arm, seed, held) in rows for seed in done):
                 figures[arm, held, figure] = _effect(experiment, {arm: 1.0}, held, figure, rows, done, how)
-    verdict, why = decided(experiment, effects)
+    verdict, why = decided(experiment, effects, done)
     used = [each for key, each in places.items() if key[1] in done]
-    return Finding(experiment, done, effects, figures, verdict, why, tuple(reversals), slices, _cost(out, used))
+    return Finding(experiment, done, effects, figures, verdict, why, tuple(reversals), looked, _cost(out, used))
 
 
-def decided(experiment: Experiment, effects: Mapping[str, Estimate]) -> tuple[Verdict, str]:
-    """The verdict by the written rule, and why there is none."""
+def decided(experiment: Experiment, effects: Mapping[str, Estimate], seeds: Sequence[int]) -> tuple[Verdict, str]:
+    """The verdict by the written rule, and why there is none. There is none before all written seeds are done: who may
+    stop at any seed stops at one that suits.
+    """
     told = experiment.written
+    if not set(told.seeds) <= set(seeds):
+        done = len(set(told.seeds) & set(seeds))
+        return UNDECIDED, f"{done} of {counted(len(told.seeds), 'seed')} of the experiment are done"
     for name in {**told.holds, **told.fails}:
         each = effects[name]
         if each.dropped > _MOST_DROPPED * (each.n + each.dropped):
@@ -154,21 +166,24 @@ def _lined_up(
 ) -> tuple[dict[str, list[ArmRun]], list[tuple[str, str, int]], RunVerdicts]:
     """The verdicts of the arms that count, in one order of all their items.
 
-    Without training, seeds only change the items, so those of all seeds are concatenated.
+    Without training, seeds only change the items, so those of all seeds are concatenated. Items that are the same with
+    every seed, those of a file or of a world with a seed of its own, are one cluster with all of them.
     """
     first = next(iter(weights))
     if experiment.trains:
         keys = sorted({key for seed in seeds for arm in weights for key in rows[arm, seed, held].found})
         lined = {arm: [_graded(rows[arm, seed, held], keys) for seed in seeds] for arm in weights}
         return lined, keys, rows[first, seeds[0], held]
-    pooled = {arm: _pooled({seed: rows[arm, seed, held] for seed in seeds}) for arm in weights}
+    told = [experiment.arms[arm].held[held] for arm in weights]
+    same = any(each.items or "seed" in each.world for each in told)
+    pooled = {arm: _pooled({seed: rows[arm, seed, held] for seed in seeds}, same=same) for arm in weights}
     keys = sorted({key for arm in pooled.values() for key in arm.found})
     return {arm: [_graded(found, keys)] for arm, found in pooled.items()}, keys, pooled[first]
 
 
-def _pooled(by_seed: Mapping[int, RunVerdicts]) -> RunVerdicts:
+def _pooled(by_seed: Mapping[int, RunVerdicts], *, same: bool) -> RunVerdicts:
     found = {
-        (f"{seed}/{item}", criterion, response): (score, gold, rubric, f"{seed}/{cluster}")
+        (f"{seed}/{item}", criterion, response): (score, gold, rubric, cluster if same else f"{seed}/{cluster}")
         for seed, rows in by_seed.items()
         for (item, criterion, response), (score, gold, rubric, cluster) in rows.found.items()
     }
@@ -202,21 +217,25 @@ def _clusters(rows: RunVerdicts, keys: list[tuple[str, str, int]]) -> NDArray[np
     return np.unique(names, return_inverse=True)[1].ravel().astype(np.int64)
 
 
+def _sliced(
+    experiment: Experiment, each: Effect, rows: Mapping[tuple[str, int, str], RunVerdicts], seeds: tuple[int, ...]
+) -> dict[str, NDArray[np.int64]]:
+    """The rows of each slice that is large enough to look for a reversal."""
+    _, keys, first = _lined_up(experiment, each.weights(), each.held, rows, seeds)
+    return {label: at for label, at in _slices(first, keys) if len(at) >= _LEAST}
+
+
 def _reversals(
     name: str, experiment: Experiment, each: Effect, rows: Mapping[tuple[str, int, str], RunVerdicts],
-    seeds: tuple[int, ...], how: Resampling, whole: Estimate,
-) -> tuple[list[Reversal], int]:  # fmt: skip
+    seeds: tuple[int, ...], how: Resampling, whole: Estimate, slices: Mapping[str, NDArray[np.int64]],
+) -> Iterator[Reversal]:  # fmt: skip
     lined, keys, first = _lined_up(experiment, each.weights(), each.held, rows, seeds)
-    slices = {label: at for label, at in _slices(first, keys) if len(at) >= _LEAST}
-    found = []
-    stricter = Resampling(how.draws, 1 - (1 - how.level) / max(1, len(slices)), how.seed)
     for label, at in slices.items():
         part = {arm: [ArmRun(run.score[at], run.gold[at]) for run in runs] for arm, runs in lined.items()}
         clusters = _clusters(first, [keys[i] for i in at])
-        estimate = _measured(experiment, each.weights(), each.figure, part, clusters, stricter)
+        estimate = _measured(experiment, each.weights(), each.figure, part, clusters, how)
         if whole.value * estimate.value < 0 and (estimate.low > 0 or estimate.high < 0):
-            found.append(Reversal(name, label, estimate))
-    return found, len(slices)
+            yield Reversal(name, label, estimate)
 
 
 def _slices(rows: RunVerdicts, keys: list[tuple[str, str, int]]) -> Iterator[tuple[str, NDArray[np.int64]]]:

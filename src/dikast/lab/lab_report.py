@@ -35,7 +35,7 @@ def to_markdown(found: Sequence[Finding]) -> str:
         shown = "; ".join(f"{name}: {each.effects[name]:.3f}" for name in told.holds if name in each.effects)
         lines.append(
             f"| [{each.experiment.name}](#{each.experiment.name}) | {markdown(told.claim)} | {shown} |"
-            f" **{each.verdict}** | {len(each.seeds)} |"
+            f" **{each.verdict}** | {seeds_done(each)} |"
         )
     for each in found:
         lines += ["", *_section(each)]
@@ -48,7 +48,7 @@ def _section(each: Finding) -> Iterator[str]:
     yield ""
     yield f"Claim: {markdown(told.claim)}"
     yield ""
-    yield f"Source: {markdown(told.source)}. Seeds: {', '.join(map(str, each.seeds)) or 'none'}."
+    yield f"Source: {markdown(told.source)}. Seeds: {', '.join(map(str, each.seeds)) or 'none'}{_still(each)}."
     if told.note:
         yield ""
         yield markdown(told.note)
@@ -66,7 +66,7 @@ def _section(each: Finding) -> Iterator[str]:
         cells = ["" if cell is None else f"{cell:.3f}, n {cell.n:,}" for cell in known]
         yield f"| {markdown(arm)} | {' | '.join(cells)} |"
     yield ""
-    yield "| effect | figure | set | difference [95 % interval] | items | left out | how |"
+    yield "| effect | figure | set | difference [95 % interval] | responses | left out | how |"
     yield "|---|---|---|---|---|---|---|"
     for name, effect in told.effects.items():
         found = each.effects[name]
@@ -80,6 +80,17 @@ def _section(each: Finding) -> Iterator[str]:
     yield _reversed(each)
     yield ""
     yield _cost(each)
+
+
+def seeds_done(each: Finding) -> str:
+    """How many seeds were done: `3`, or `2 of 3` where the experiment names more."""
+    done, due = len(each.seeds), len(each.experiment.written.seeds)
+    return f"{done}" if done >= due else f"{done} of {due}"
+
+
+def _still(each: Finding) -> str:
+    left = [str(seed) for seed in each.experiment.written.seeds if seed not in each.seeds]
+    return f"; not done: {', '.join(left)}" if left and each.seeds else ""
 
 
 def rule(each: Finding) -> str:
@@ -108,7 +119,8 @@ def to_dict(each: Finding) -> dict[str, Any]:
     told = each.experiment.written
     return {
         "name": each.experiment.name, "hash": each.experiment.hash, "claim": told.claim, "source": told.source,
-        "verdict": each.verdict, "why": each.why, "rule": rule(each), "seeds": list(each.seeds),
+        "verdict": each.verdict, "why": each.why, "rule": rule(each),
+        "seeds": list(each.seeds), "seeds_due": list(told.seeds),
         "effects": {name: estimate.to_dict() for name, estimate in each.effects.items()},
         "figures": [
             {"arm": arm, "held": held, "figure": figure, **value.to_dict()}
