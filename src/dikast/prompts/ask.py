@@ -6,8 +6,7 @@ from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item
 from dikast.core.message import Message, Span
 from dikast.core.part import Content, Text, Turn
-from dikast.core.rubric import Rubric
-from dikast.prompts.render import Level, Piece, Slots, plain_pieces
+from dikast.prompts.render import Piece, Slots, plain_pieces
 
 ROLES = {"absolute": ("response",), "pairwise": ("first", "second")}
 NAMES = (
@@ -17,9 +16,9 @@ NAMES = (
 
 
 def names_for(
-    kind: str, slots: Slots, item: Item, rubric: Rubric, responses: tuple[int, ...], *, apart: bool = False
+    kind: str, slots: Slots, item: Item, responses: tuple[int, ...], *, apart: bool = False
 ) -> dict[str, Any]:
-    """Everything a template of that kind may use, by name. Missing fields are None.
+    """What a template of that kind may use, by name, but for `words`. Missing fields are None.
 
     `apart` moves the instruction's media into `images`, for prompts that show them elsewhere.
     """
@@ -33,12 +32,7 @@ def names_for(
     if turns:
         instruction = slots.content(turns[0].content) if single else slots.turns(turns)
     return {
-        "criterion": slots.text(rubric.criterion),
-        "levels": [Level(slots.text(label), slots.text(text)) for label, text in rubric.levels],
-        "scale": slots.scale(rubric.scale),
-        "low": slots.text(rubric.scale.labels[0]),
-        "high": slots.text(rubric.scale.labels[-1]),
-        "lower_is_better": rubric.scale.lower_is_better,
+        **slots.of_rubric,
         "context": slots.content(item.context) if item.context else None,
         "reference": slots.content(item.reference) if item.reference else None,
         "instruction": instruction,

@@ -24,7 +24,7 @@ from dikast.prompts.dialects import Dialect
 from dikast.prompts.gold import Gold
 from dikast.prompts.parse import get_dialect, parse_for
 from dikast.prompts.parsed import PAIR_WORDS, SLOTS, Parsed, Target
-from dikast.prompts.render import Slots, headed, names_in, render
+from dikast.prompts.render import Piece, Slots, Words, headed, names_in, render
 from dikast.prompts.target import Reply, target
 
 RENDERING = 1  # increased when the same YAML would give another prompt (escaping, separators, spelling of a scale)
@@ -95,14 +95,15 @@ class Format:
         where = f"format {self.name!r}"
         self.check_rubric(rubric, item.origin)
         check_item(self.needs, item, where)
-        slots = Slots(self.guards, self.heading)
+        slots = Slots(self.guards, self.heading, rubric)
         apart = "images" in names_in(self.user)
-        names = {**names_for(self.kind, slots, item, rubric, responses, apart=apart), "words": dict(self.words)}
-        messages = []
-        if self.system:
-            messages.append(Message("system", render(self.system, slots, names, where, exact=self.exact)))
-        messages.append(Message("user", render(self.user, slots, names, where, exact=self.exact)))
-        return tuple(messages)
+        names = {**names_for(self.kind, slots, item, responses, apart=apart), "words": Words(self.words)}
+
+        def parts(source: str) -> tuple[Piece, ...]:
+            return render(source, slots, names, where, exact=self.exact, shared=True)
+
+        system = (Message("system", parts(self.system)),) if self.system else ()
+        return (*system, Message("user", parts(self.user)))
 
     def check_rubric(self, rubric: Rubric, path: str = "") -> None:
         """DataError if the prompt cannot be made with this rubric: another scale, or levels without a description."""

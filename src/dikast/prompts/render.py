@@ -15,6 +15,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from dikast.core.errors import UserError
 from dikast.core.message import Span
 from dikast.core.part import Content, Image, Text, Turn, Video
+from dikast.core.rubric import Rubric
 from dikast.core.scale import Scale
 from dikast.prompts.escape import escape
 
@@ -51,14 +52,14 @@ def names_in(source: str) -> frozenset[str]:
     return frozenset(meta.find_undeclared_variables(environment().parse(source)))
 
 
+@dataclass(frozen=True, slots=True, repr=False)
 class Slot:
     """A place for user text or media in a template, which sees its number and nothing else."""
 
-    def __init__(self, number: int) -> None:
-        self._number = number
+    number: int
 
     def __str__(self) -> str:
-        return f"\x00{self._number}\x00"
+        return f"\x00{self.number}\x00"
 
     __repr__ = __str__
 
@@ -71,12 +72,29 @@ class Level:
     text: Slot
 
 
-class Slots:
-    """The slots of one prompt. `guards` are the line starts that user text must not show."""
+class Words(dict[str, str]):
+    """The words of a format's verdicts; hashable, since a format does not change them."""
 
-    def __init__(self, guards: tuple[str, ...], heading: str) -> None:
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(tuple(self.items()))
+
+
+class Slots:
+    """The slots of one prompt. `guards` are the line starts that user text must not show.
+
+    `rubric` are the slots of its rubric, made once for all prompts that ask by it; they come first.
+    """
+
+    def __init__(self, guards: tuple[str, ...], heading: str, rubric: Rubric | None = None) -> None:
         self._guards, self._heading = guards, heading
         self._made: list[tuple[Piece, ...]] = []
+        self.of_rubric: dict[str, Any] = {}
+        if rubric is not None:
+            made, self.of_rubric = _of_rubric(rubric, guards)
+            self._made.extend(made)
+
+    def __len__(self) -> int:
+        return len(self._made)
 
     def pieces(self, number: int) -> tuple[Piece, ...]:
         """The text in the slot of that number."""
@@ -89,7 +107,7 @@ class Slots:
 
     def text(self, text: str) -> Slot:
         """A slot of a rubric's text."""
-        return self.of((Span(_escaped(text, self._guards)),))
+        return self.of((Span(escape(text, self._guards)),))
 
     def content(self, content: Content) -> Slot:
         """A slot of text and media in their order."""
@@ -117,14 +135,23 @@ class Slots:
         for i, label in enumerate(scale.labels):
             if i:
                 pieces.append(Span(", ", trusted=True))
-            pieces.append(Span(_escaped(label, self._guards)))
+            pieces.append(Span(escape(label, self._guards)))
         return self.of(tuple(pieces))
 
 
-@lru_cache(maxsize=1024)
-def _escaped(text: str, guards: tuple[str, ...]) -> str:
-    """`escape` of what stands in every prompt of a rubric."""
-    return escape(text, guards)
+@lru_cache(maxsize=256)
+def _of_rubric(rubric: Rubric, guards: tuple[str, ...]) -> tuple[tuple[tuple[Piece, ...], ...], dict[str, Any]]:
+    """The slots that are the same in every prompt of a rubric, and what a template calls them."""
+    slots = Slots(guards, "")
+    names = {
+        "criterion": slots.text(rubric.criterion),
+        "levels": tuple(Level(slots.text(label), slots.text(text)) for label, text in rubric.levels),
+        "scale": slots.scale(rubric.scale),
+        "low": slots.text(rubric.scale.labels[0]),
+        "high": slots.text(rubric.scale.labels[-1]),
+        "lower_is_better": rubric.scale.lower_is_better,
+    }
+    return tuple(slots.pieces(i) for i in range(len(slots))), names
 
 
 def headed(title: str, heading: str) -> str:
@@ -149,31 +176,45 @@ def plain_pieces(content: Content) -> tuple[Piece, ...]:
     return tuple(Span(part.text) if isinstance(part, Text) else part for part in content if part != Text(""))
 
 
-def render(source: str, slots: Slots, names: dict[str, Any], where: str, *, exact: bool = False) -> tuple[Piece, ...]:
+def render(
+    source: str, slots: Slots, names: dict[str, Any], where: str, *, exact: bool = False, shared: bool = False
+) -> tuple[Piece, ...]:
     """The parts of one message: template text as trusted spans, everything from slots unchanged.
 
-    Line breaks at the ends are taken off unless `exact`.
+    Line breaks at the ends are taken off unless `exact`. `shared` keeps the rendered template for prompts that fill the
+    same slots; the values of `names` are then hashable.
     """
     try:
-        text = compiled(source).render(names)
+        outline = (_shared_outline if shared else _outline)(source, tuple(names.items()), exact)
     except Exception as error:  # a template is code: its author has to fix whatever it raises
         raise UserError(f"{where}: the template does not render: {error}") from None
     found: list[Piece] = []
-    for i, token in enumerate(_SLOT.split(text if exact else text.strip("\n"))):
-        pieces = slots.pieces(int(token)) if i % 2 else ((Span(token, trusted=True),) if token else ())
-        for piece in pieces:
-            _append(found, piece, where)
+    for each in outline:
+        if isinstance(each, Span):
+            _append(found, each, where)
+        else:
+            for piece in slots.pieces(each):
+                _append(found, piece, where)
     return tuple(found)
+
+
+def _outline(source: str, names: tuple[tuple[str, Any], ...], exact: bool) -> tuple[Span | int, ...]:
+    """The rendered template: its own text, and the numbers of slots."""
+    text = compiled(source).render(names)
+    tokens = _SLOT.split(text if exact else text.strip("\n"))
+    return tuple(int(each) if i % 2 else Span(each, trusted=True) for i, each in enumerate(tokens) if i % 2 or each)
+
+
+_shared_outline = lru_cache(maxsize=1024)(_outline)
 
 
 def _append(found: list[Piece], piece: Piece, where: str) -> None:
     last = found[-1] if found else None
-    if isinstance(piece, Span) and isinstance(last, Span):
-        if piece.trusted and last.trusted:
-            found[-1] = Span(last.text + piece.text, trusted=True)
-            return
-        if not piece.trusted and not last.trusted:
+    if isinstance(piece, Span) and isinstance(last, Span) and piece.trusted == last.trusted:
+        if not piece.trusted:
             raise UserError(f"{where}: two slots are adjacent in the template: put text or a line break between")
+        found[-1] = Span(last.text + piece.text, trusted=True)
+        return
     found.append(piece)
 
 
