@@ -1,10 +1,12 @@
 """How often each schedule finds the best response, simulated: `python -m benchmarks.ranking [--items N] [--write]`.
 
 The judge is that of the table the schedules are measured by: gain 1.5, slot bias 1, noise .7 (nats), systematic error
-.3 and error of a grade .8 (standard deviations of quality). `--write` puts the tables into docs/ranking.md.
+.3 and error of a grade .8 (standard deviations of quality); `--gain`, `--bias` and `--noise` simulate another, such as
+one that benchmarks.ranking_scout measured. `--write` puts the tables into docs/ranking.md.
 """
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.figures import markdown, write_between
@@ -32,12 +34,15 @@ def main() -> None:
     parser.add_argument("--items", type=int, default=500, help="items of each simulation")
     parser.add_argument("--write", action="store_true", help="put the table into docs/ranking.md")
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="numbers of responses, K")
+    for name in ("gain", "bias", "noise"):
+        parser.add_argument(f"--{name}", type=float, default=getattr(JUDGE, name), help=f"{name} of the judge, nats")
     given = parser.parse_args()
+    judge = replace(JUDGE, gain=given.gain, bias=given.bias, noise=given.noise)
     rows = []
     for k in given.sizes:
         fitting: list[tuple[str, Read]] = [(name, "logit") for name, each in SCHEDULES.items() if k >= each.least]
         for name, read in (*READS, *fitting):
-            found = simulate(SCHEDULES[name], k, JUDGE, read=read, items=given.items)
+            found = simulate(SCHEDULES[name], k, judge, read=read, items=given.items)
             rows.append(cells(name, read, k, found))
     columns = ["K", "schedule", "read as", "calls", "best", "best and worst", "Kendall's tau"]
     table = markdown([columns, *rows])

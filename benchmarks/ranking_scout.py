@@ -159,7 +159,7 @@ def schedule_rows(found: Sequence[Group], draws: int) -> tuple[list[list[str]], 
         said = {"logit": "logits", "verdict": "greedy verdicts", "vote": "sampled verdicts"}[read]
         calls = each.calls(k) + (k if each.graded else 0)
         apart = [got[goal] - full[goal] for goal in GOALS[:2]]
-        told = ["" if not one.any() else f" ({mean_estimate(one, 0.95).value:+.2f})" for one in apart]
+        told = ["" if not one.any() else f" ({shown(mean_estimate(one, 0.95))})" for one in apart]
         both = [of_share(got[goal]) + more for goal, more in zip(GOALS[:2], told, strict=True)]
         tau = shown(mean_estimate(got["order"], 0.95, within=(-1, 1)))
         rows.append([str(k), str(n), name, said, str(calls), *both, tau])

@@ -149,7 +149,7 @@ def test_questions_that_cannot_be_meant() -> None:
         one.grade({"responses": ["a", "b"]})
     with pytest.raises(UserError, match="has 2 responses where one is needed"):
         one.grade_sheet({"responses": ["a", "b"]})
-    with pytest.raises(UserError, match="has 1 responses where compare takes 2"):
+    with pytest.raises(UserError, match="has 1 response where compare takes 2"):
         one.compare(ITEM)
     assert one.grade_sheet(ITEM).total == 0.5
 

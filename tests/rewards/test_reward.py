@@ -174,7 +174,7 @@ def test_pictures_come_as_columns_as_parts_or_both() -> None:
             [[{"role": "user", "content": [{"type": "image"}]}]],
             ["x"],
             {"images": [["a.png", "b.png"]]},
-            "2 images for 1 placeholders",
+            "2 images for 1 placeholder in",
         ),
         (["a"], ["x"], {"images": [[7]]}, "expected a picture, its bytes or its path, got int"),
     ],

@@ -139,7 +139,7 @@ def test_rubrics_by_name_by_object_and_not_at_all() -> None:
         ("/v1/compare", {"instruction": "Q?", "responses": ["A.", "B."], "both_orders": "yes"}, 422, "both_orders"),
         ("/get_reward", {"query": "x"}, 422, "query"),
         ("/get_reward", {"query": ["x"]}, 422, "prompts"),
-        ("/get_reward", {"query": ["x"], "prompts": ["y"]}, 422, "queries"),
+        ("/get_reward", {"query": ["ab", "x"], "prompts": ["a", "y"]}, 422, "query[1]"),
         ("/get_reward", {"query": ["x"], "prompts": ["x", "y"]}, 422, "prompts"),
         ("/v1/decisions", {"input": "x"}, 422, "questions"),
         ("/v1/decisions", {"input": "x", "questions": [{"type": "essay"}]}, 422, "questions[0].type"),

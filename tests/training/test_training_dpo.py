@@ -266,7 +266,7 @@ def test_a_loss_that_is_no_number_names_the_pair(
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"responses": ["one"]}, r"pairs\.jsonl:1.*1 responses, and a preference is between two"),
+        ({"responses": ["one"]}, r"pairs\.jsonl:1.*1 response, and a preference is between two"),
         ({"gold": {"preference": "tie"}}, r"pairs\.jsonl:1.*got 'tie'; a tie teaches no preference"),
         ({"gold": None}, r"pairs\.jsonl:1.*got None"),
         ({"responses": ["same", "same"]}, r"pairs\.jsonl:1.*both responses are the same"),

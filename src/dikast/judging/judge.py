@@ -17,6 +17,7 @@ from dikast.core.records import item_of, read_items
 from dikast.core.records.rows_in_memory import rows_in
 from dikast.core.rubric import Rubric, Sheet, load_rubric
 from dikast.core.scale import Scale
+from dikast.core.text import counted
 from dikast.core.verdict import Preference, Verdict
 from dikast.engines.base import Engine, Sampling, close_engine
 from dikast.engines.spec import open_engine
@@ -182,9 +183,8 @@ class Judge:
         """Compare the two responses of an item, each shown first once; disagreeing orders are a tie that says so."""
         one = _item(item, fields)
         if len(one.responses) != 2:
-            raise UserError(
-                f"item {one.id!r} has {len(one.responses)} responses where compare takes 2; compare_many takes any"
-            )
+            told = f"item {one.id!r} has {counted(len(one.responses), 'response')}"
+            raise UserError(f"{told} where compare takes 2; compare_many takes any")
         return next(iter(self.compare_many([one], both_orders=both_orders)))
 
     def compare_many(self, items: Items, *, both_orders: bool = True) -> Iterator[Preference]:

@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 from dikast.core.errors import DataError, RunError, UserError
 from dikast.core.item import Item
 from dikast.core.rubric import Rubric, Sheet
-from dikast.core.text import near_miss
+from dikast.core.text import counted, near_miss
 from dikast.core.verdict import Status, Verdict
 from dikast.engines.base import Engine
 from dikast.engines.wrapper import found_in
@@ -127,7 +127,7 @@ class Reward:
         used = {name: column for name, column in (columns or {}).items() if name in _USED and column is not None}
         for name, column in {"completions": completions, **used}.items():
             if isinstance(column, str) or not hasattr(column, "__len__") or len(column) != len(prompts):
-                told = f"expected {len(prompts)} values, one for each prompt"
+                told = f"expected {counted(len(prompts), 'value')}, one for each prompt"
                 raise DataError(told, field=name)
         items = []
         for i, (prompt, completion) in enumerate(zip(prompts, completions, strict=True)):

@@ -16,6 +16,7 @@ from dikast.core.item import ROLES, Item, item_from
 from dikast.core.media import image_of_picture, image_sha256
 from dikast.core.part import Content, Image, Part, Text, Turn, Video, content_from, content_to
 from dikast.core.records.content_ids import content_id
+from dikast.core.text import counted
 
 COLUMNS = ("reference", "context", "rubric")  # columns of a trainer's dataset that a judge is shown
 _MOST_BYTES = 64 * 2**20
@@ -65,7 +66,10 @@ def item_of_rollout(
     shows = any(isinstance(part, Image | Video) for turn in turns for part in turn.content)
     unused = len(list(left))
     if unused and shows and unused != len(images):
-        raise DataError(f"{len(images)} images for {len(images) - unused} placeholders in the prompt", field="images")
+        raise DataError(
+            f"{counted(len(images), 'image')} for {counted(len(images) - unused, 'placeholder')} in the prompt",
+            field="images",
+        )
     said = list(_turns(completion, "completion", pictures, iter(())))
     response = said.pop().content if said else ()
     turns += said

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from dikast.core.errors import DataError, UserError, require
 from dikast.core.item import Item
+from dikast.core.text import counted
 from dikast.rewards.reward import MissingVerdict, Reward, Scored
 
 Missing = Literal["raise"] | float
@@ -121,7 +122,11 @@ def openrlhf(
     def reward_func(
         queries: Sequence[str], prompts: Sequence[str], labels: object = None, **_: object
     ) -> dict[str, Any]:
-        replies = [reply_of(query, asked, ends) for query, asked in zip(queries, prompts, strict=True)]
+        if len(queries) != len(prompts):
+            told = f"{counted(len(prompts), 'prompt')} for {counted(len(queries), 'query', 'queries')}"
+            raise DataError(told, field="prompts")
+        rows = enumerate(zip(queries, prompts, strict=True))
+        replies = [reply_of(query, asked, ends, field=f"queries[{i}]") for i, (query, asked) in rows]
         shown = [each if prompt is None else prompt(each) for each in prompts]
         scored = reward.score(reward.items(shown, replies))
         return _tensors(openrlhf_answer(scored, missing))
@@ -129,11 +134,11 @@ def openrlhf(
     return reward_func
 
 
-def reply_of(query: str, prompt: str, ends: Sequence[str] = _ENDS) -> str:
-    """The reply in a query that begins with its prompt; DataError for one that does not."""
+def reply_of(query: str, prompt: str, ends: Sequence[str] = _ENDS, *, field: str = "queries") -> str:
+    """The reply in a query that begins with its prompt; DataError, naming the `field`, for one that does not."""
     if not query.startswith(prompt):
         told = f"the query {query[:60]!r} does not begin with its prompt {prompt[:60]!r}"
-        raise DataError(f"{told}: the start of the reply is unknown", field="queries")
+        raise DataError(f"{told}: the start of the reply is unknown", field=field)
     reply = query[len(prompt) :].rstrip()
     while end := next((each for each in ends if reply.endswith(each)), ""):
         reply = reply.removesuffix(end).rstrip()

@@ -10,7 +10,7 @@ from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item, item_from
 from dikast.core.part import Image
 from dikast.core.rubric import Rubric, Sheet, builtin_rubrics, load_rubric
-from dikast.core.text import near_miss
+from dikast.core.text import counted, near_miss
 from dikast.core.verdict import Preference, Status, Verdict
 from dikast.rewards.rollouts import named
 
@@ -107,7 +107,7 @@ def items_of(body: Mapping[str, Any], allowed: Allowed, least: int) -> tuple[lis
     items = [allowed.item(each, f"items[{i}]" if several else "", default) for i, each in enumerate(listed)]
     for i, item in enumerate(items):
         if len(item.responses) < least:
-            told = f"{len(item.responses)} responses, but {least} or more are needed"
+            told = f"{counted(len(item.responses), 'response')}, but {least} or more are needed"
             raise Refused(422, told, _at(f"items[{i}]" if several else "", "responses"))
     return items, several
 

@@ -19,14 +19,14 @@ import orjson
 from aiohttp import web
 
 from dikast.core.errors import DataError, DikastError, UserError
-from dikast.core.text import hint
+from dikast.core.text import counted, hint
 from dikast.engines.wrapper import found_in
 from dikast.ranking.comparisons import VALUES
 from dikast.ranking.rank_file import check_values
 from dikast.ranking.rank_options import RankOptions
 from dikast.ranking.schedules import SCHEDULES
 from dikast.rewards.reward import MissingVerdict, Scored
-from dikast.rewards.trainers import Missing, number_of, reply_of
+from dikast.rewards.trainers import Missing, openrlhf_answer, reply_of
 from dikast.serving import contracts
 from dikast.serving.delivery import LOOPBACK, TAKE_SECONDS, delivered, host_name, server_log
 from dikast.serving.front_desk import Desk, check_questions
@@ -237,16 +237,17 @@ class Server:
         else:
             prompts = _texts(body, "prompts")
         if len(prompts) != len(queries):
-            raise Refused(422, f"{len(prompts)} prompts for {len(queries)} queries", "prompts")
-        rows = zip(queries, prompts, strict=True)
-        items = [self.allowed.item({"instruction": p, "response": reply_of(q, p)}, "query") for q, p in rows]
+            told = f"{counted(len(prompts), 'prompt')} for {counted(len(queries), 'query', 'queries')}"
+            raise Refused(422, told, "prompts")
+        items = []
+        for i, (query, prompt) in enumerate(zip(queries, prompts, strict=True)):
+            reply = reply_of(query, prompt, field=f"query[{i}]")
+            items.append(self.allowed.item({"instruction": prompt, "response": reply}, f"query[{i}]"))
         scored = [_scored(each) for each in await self.desk.scores(items)]
         try:
-            numbers = [number_of(each, self.missing) for each in scored]
+            return openrlhf_answer(scored, self.missing)
         except MissingVerdict as error:
             raise Refused(502, str(error)) from None
-        none = [float(each.value is None) for each in scored]
-        return {"rewards": numbers, "scores": numbers, "extra_logs": {"no_verdict": none}}
 
     async def decisions(self, body: Mapping[str, Any]) -> Any:
         """`POST /v1/decisions`."""

@@ -10,6 +10,7 @@ from dikast.core.errors import DataError
 from dikast.core.gold import gold_of_pair
 from dikast.core.part import Text, text_of
 from dikast.core.rubric import Rubric
+from dikast.core.text import counted
 from dikast.judging.settling import with_frames
 from dikast.prompts.ask import as_given
 from dikast.prompts.target import Reply
@@ -77,7 +78,7 @@ class PairAsker:
         """The two examples of a row. DataError, naming the record, for anything but a pair with a preference."""
         item = row.record
         if len(item.responses) != 2:
-            told = f"item {item.id!r} has {len(item.responses)} responses, and a preference is between two"
+            told = f"item {item.id!r} has {counted(len(item.responses), 'response')}, and a preference is between two"
             raise DataError(told, path=item.origin, field="responses")
         rubric = item.rubric
         if rubric is not None and not isinstance(rubric, Rubric):

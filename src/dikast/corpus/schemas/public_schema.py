@@ -10,7 +10,7 @@ from dikast.core.errors import DataError
 from dikast.core.item import Item
 from dikast.core.part import Content, Image, Text, images_of, text_of
 from dikast.core.rubric import Rubric
-from dikast.core.text import parse_located
+from dikast.core.text import counted, parse_located
 from dikast.prompts.format import Format, format_from
 
 Row = dict[str, Any]
@@ -94,7 +94,8 @@ def responses_of(item: Item, n: int) -> list[str]:
     """The texts of the item's `n` responses."""
     if len(item.responses) != n:
         raise DataError(
-            f"item {item.id!r} has {len(item.responses)} responses, this schema holds {n}: choose another with --to",
+            f"item {item.id!r} has {counted(len(item.responses), 'response')}, this schema holds {n}:"
+            " choose another with --to",
             field="responses",
         )
     for each in item.responses:
