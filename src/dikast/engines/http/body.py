@@ -43,7 +43,7 @@ class OwnSampling(NamedTuple):
     def fit(self, fields: dict[str, Any], limit: str) -> None:
         """Leave the temperature out, and raise the limit of tokens; EngineError for one that cannot be asked for."""
         if (asked := fields.pop("temperature")) not in (0, 1):
-            told = f"this model samples at its own temperature and cannot be asked for {asked:g}: leave it out"
+            told = f"this model samples at its own temperature and cannot be asked for {asked:g}: set it to 1"
             raise EngineError(told, kind="bad_request")
         fields.pop("top_p", None)
         fields[limit] += self.thinking
