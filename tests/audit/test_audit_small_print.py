@@ -7,11 +7,14 @@ import numpy as np
 import pytest
 
 from audit_tables import Run, write
+from dikast.audit.audit import audit_file
 from dikast.audit.estimate import Estimate
+from dikast.audit.plan import AuditPlan
 from dikast.audit.rendering import shown
 from dikast.audit.statistics.intervals import bounded_mean, share
 from dikast.audit.statistics.paired_comparison.bradley_terry import Games, fit_players
 from dikast.audit.statistics.paired_comparison.ranking import win_rate
+from dikast.core.scale import Scale
 
 
 def test_a_rank_is_a_whole_number_also_without_an_interval() -> None:
@@ -202,3 +205,25 @@ def test_rows_of_one_id_answer_the_same_prompt_where_nothing_else_says_so(tmp_pa
     assert found["lead"]["value"] == 1
     alone = run_audit(write(tmp_path / "y.csv", [row | {"id": str(k)} for k, row in enumerate(rows)]))
     assert alone["results"]["leaderboard"]["lead"]["value"] is None  # no prompt has both
+
+
+@pytest.mark.parametrize(
+    ("rated", "told"),
+    [
+        (3, "people are compared on the 3 rows that all 3 rated, of 40 with two ratings or more; without --gold c it"),
+        (0, "no human ceiling: no row was rated by all 3, of 40 with two ratings or more; without --gold d it would"),
+        (30, ""),
+    ],
+)
+def test_a_rater_of_few_rows_is_named(tmp_path: Path, rated: int, told: str) -> None:
+    """The ceiling is of rows that all rated: one rater of three rows leaves three of forty."""
+    last = "c" if rated else "d"
+    rows = [
+        {"id": k, "judge": k % 5 + 1, "a": k % 5 + 1, "b": k % 4 + 1,
+         last: (k % 3 + 1 if k < rated or (not rated and k == 40) else "")}
+        for k in range(41)
+    ]  # fmt: skip
+    rows[40] |= {"a": "", "b": ""}
+    plan = AuditPlan(write(tmp_path / "x.csv", rows), score="judge", gold=("a", "b", last), scale=Scale.parse("1-5"))
+    note = " ".join(audit_file(plan)["beside"].notes)
+    assert (told in note) if told else ("rated" not in note)

@@ -154,9 +154,27 @@ def baselines_table(data: Data, given: Scored, how: Resampling) -> Table:
         "baselines are drawn within each scale, so they know the scale and nothing else"
         if given.own is not None
         else "",
-        "no human ceiling: give more than one --gold" if len(given.raters) < 2 else "",
+        _few_in_common(given, data.plan.gold),
         result=Baselines(tuple(row for _, row in rows)),
     )
+
+
+def _few_in_common(given: Scored, names: Sequence[str]) -> str:
+    """What to say where there is one rater, or where a rater of few rows leaves the ceiling few rows, or none."""
+    if len(given.raters) < 2:
+        return "no human ceiling: give more than one --gold"
+    known = ~np.isnan(given.raters)
+    common, usable = int(known.all(0).sum()), int((known.sum(0) > 1).sum())
+    if len(known) < 3 or 2 * common >= usable:
+        return ""
+    fewest = int(known.sum(1).argmin())
+    without = int(np.delete(known, fewest, 0).all(0).sum())
+    rows = (
+        f"people are compared on the {counted(common, 'row')} that all {len(known)} rated"
+        if common
+        else f"no human ceiling: no row was rated by all {len(known)}"
+    )
+    return f"{rows}, of {usable:,} with two ratings or more; without --gold {names[fewest]} it would be {without:,}"
 
 
 def _rater_rows(given: Scored, names: Sequence[str], how: Resampling) -> Iterator[tuple[int, Baseline]]:
