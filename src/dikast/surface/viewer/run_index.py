@@ -157,8 +157,7 @@ class RunIndex:
             known = dict(db.execute("select path, signature from run"))
             found = dict(found_runs(self.root))
             for path in known.keys() - found.keys():
-                db.execute("delete from row where run=(select id from run where path=?)", (path,))
-                db.execute("delete from run where path=?", (path,))
+                _drop(db, path)
             for path, signature in found.items():
                 if path not in known:
                     _put(db, RunFacts(path, UNREAD, written=written_at(signature)), "", verdicts_mark(signature))
@@ -187,7 +186,9 @@ class RunIndex:
 
     def _read_one(self, db: sqlite3.Connection, path: str) -> None:
         signature = signature_of(self.root, path)
-        if signature is not None:  # else the folder is gone, and the next look will say so
+        if signature is None:  # the folder has gone since it was listed
+            _drop(db, path)
+        else:
             _put(db, read_facts(self.root, path), signature, verdicts_mark(signature))
 
     def look_at(self, path: str) -> None:
@@ -355,6 +356,11 @@ def index_version() -> int:
 
 def _can_hold(root: Path) -> bool:
     return os.access(root, os.W_OK)
+
+
+def _drop(db: sqlite3.Connection, path: str) -> None:
+    db.execute("delete from row where run=(select id from run where path=?)", (path,))
+    db.execute("delete from run where path=?", (path,))
 
 
 def _put(db: sqlite3.Connection, facts: RunFacts, signature: str, mark: str) -> None:
