@@ -216,6 +216,8 @@ def test_every_kind_by_keyboard(kind: str, tab: Browser, tmp_path: Path) -> None
             assert axe.violations(tab) == []
             assert tab.run("document.documentElement.scrollWidth") <= width
         tab.visit(served.links["1"])
+        asked = {"pairs": "Which response is better?", "feedback": "Which feedback on the response is better?"}
+        assert asked.get(kind, "") in tab.run("document.querySelector('h1').textContent")
         n = int(tab.run("document.title").split()[-1])
         clips = 0
         for k in range(n):

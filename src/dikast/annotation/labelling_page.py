@@ -19,6 +19,7 @@ from dikast.core.text import printable
 _SHOWN = {"a": "Left is better", "b": "Right is better", "tie": "About equal"}
 _FOUND = {"right": "Right", "wrong": "Wrong", "unclear": "Cannot tell"}
 _ASKED = {
+    "pairwise": "Which response is better?",
     "claims": "Is this claim right?",
     "spans": "Mark the words that are wrong.",
     "boxes": "Draw a box around each place where the picture shows that the response is wrong.",
