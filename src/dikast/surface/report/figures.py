@@ -190,8 +190,8 @@ def _short(name: str, most: int = 30) -> str:
 
 
 def _margin(names: Sequence[str]) -> float:
-    """The room that names need at the left: on a phone letters are up to 9 of the 640 units wide."""
-    return 9 * max((len(_short(name)) for name in names), default=0) + 20
+    """The room that names need at the left: on a phone letters are about 10 of the 640 units wide."""
+    return 10.3 * max((len(_short(name)) for name in names), default=0) + 20
 
 
 def _svg(height: int, parts: Sequence[Markup], label: str, *, width: int = WIDTH) -> Markup:
