@@ -349,7 +349,7 @@ def test_gold_in_any_form_is_a_known_label(row: dict[str, Any], pairs: bool, kno
 
 @pytest.mark.slow
 def test_a_rater_is_told_where_a_label_cannot_be_saved_and_labels_on_when_it_can(tmp_path: Path) -> None:
-    Image.new("RGB", (8, 8)).save(tmp_path / "p.png")
+    Image.new("RGB", (32, 32)).save(tmp_path / "p.png")
     rows = runs.rows(4, image="p.png")
     served = Served(runs.write_jsonl(tmp_path / "i.jsonl", rows), tmp_path / "labels").start()
     assert served.process is not None

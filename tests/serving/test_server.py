@@ -28,6 +28,7 @@ from dikast.engines.mock import Failures, Random
 from dikast.judging.judge import Judge
 from dikast.rewards import Reward
 from dikast.rewards.trainers import openrlhf
+from dikast.serving.delivery import tell_once
 from dikast.serving.known import KnownVerdicts
 from dikast.serving.server import Door
 from runs import dikast_here
@@ -181,6 +182,14 @@ def test_what_is_no_http_is_refused_in_one_line_that_repeats_nothing(
             assert b" 400 " in client.recv(1000)
     assert here.get("/health").json()["status"] == "ok"
     assert caplog.text.count("a request that is not HTTP was refused") >= 2
+    loop = asyncio.new_event_loop()
+    tell_once(loop)
+    for _ in range(3):  # a thousand a second by more connections than files may be open
+        loop.call_exception_handler(
+            {"message": "socket.accept() out of system resource", "exception": OSError(24, "!")}
+        )
+    loop.close()
+    assert caplog.text.count("too many connections") == 1
     assert "secret" not in caplog.text
     assert "Traceback" not in caplog.text
 

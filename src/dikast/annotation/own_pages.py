@@ -14,7 +14,7 @@ from aiohttp.typedefs import Handler, Middleware
 from multidict import MultiDictProxy
 
 from dikast.core.errors import DataError, RunError, UserError
-from dikast.serving.delivery import delivered, host_name, server_log
+from dikast.serving.delivery import delivered, host_name, server_log, tell_once
 
 _log = logging.getLogger(__name__)
 BODY_SECONDS, IDLE_SECONDS = 30, 75  # seconds for a form to arrive; for a connection without a complete request header
@@ -97,6 +97,7 @@ async def serve_pages(
     except OSError as error:
         await runner.cleanup()
         raise UserError(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
+    tell_once(loop)
     ready(runner.addresses[0][1])
     await stopping.wait()
     await runner.cleanup()

@@ -5,11 +5,12 @@ read them, and a log that repeats nothing of a request.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
+_log = logging.getLogger(__name__)
 Asked = TypeVar("Asked", bound=web.BaseRequest)
 TAKE_SECONDS = 60.0
 _NO_REQUEST = (HttpProcessingError, web.RequestPayloadError)  # of a client that sends what is not HTTP
@@ -32,6 +33,23 @@ def server_log(name: str) -> logging.Logger:
     if not log.filters:
         log.addFilter(_Unrepeated())
     return log
+
+
+def tell_once(loop: asyncio.AbstractEventLoop) -> None:
+    """Let a loop say once that no file is left for a connection: asyncio says it a thousand times a second."""
+    told = False
+
+    def handler(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        nonlocal told
+        if not str(context.get("message", "")).startswith("socket.accept()"):
+            loop.default_exception_handler(context)
+        elif not told:
+            told = True
+            _log.warning(
+                "too many connections for the open files of this process (%s): raise `ulimit -n`", context["exception"]
+            )
+
+    loop.set_exception_handler(handler)
 
 
 async def delivered(

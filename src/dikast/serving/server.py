@@ -28,7 +28,7 @@ from dikast.ranking.schedules import SCHEDULES
 from dikast.rewards.reward import MissingVerdict, Scored
 from dikast.rewards.trainers import Missing, openrlhf_answer, reply_of
 from dikast.serving import contracts
-from dikast.serving.delivery import LOOPBACK, TAKE_SECONDS, delivered, host_name, server_log
+from dikast.serving.delivery import LOOPBACK, TAKE_SECONDS, delivered, host_name, server_log, tell_once
 from dikast.serving.front_desk import Desk, check_questions
 from dikast.serving.messages import Allowed, Refused, items_of, parsed
 
@@ -96,6 +96,7 @@ class Server:
             await self._runner.cleanup()
             raise UserError(f"cannot listen on {self.door.host}:{self.door.port}: {error.strerror or error}") from None
         self.port = self._runner.addresses[0][1]
+        tell_once(asyncio.get_running_loop())
 
     def _request(self, message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
         loop = asyncio.get_running_loop()

@@ -431,11 +431,19 @@ def test_formats_are_a_list_and_no_other_decoder_is_tried(tmp_path: Path) -> Non
 
 def test_messages_never_show_what_is_in_a_file(tmp_path: Path) -> None:
     broken = bytearray(encoded(noise(64, 64), "PNG"))
-    broken[37:41] = b"S3CR"  # the name of a chunk, which Pillow puts into its message
-    for raw in (b"S3CRET token", b"\x89PNG\r\n\x1a\nS3CRETS3CRET", bytes(broken), b"GIF89aS3CRETS3CRETS3CRET"):
+    broken[37:41] = b"S3CR"  # the name of a chunk
+    good = encoded(noise(64, 64), "PNG")
+    at = good.index(b"IDAT")
+    idat = b"IDAT" + good[at + 4 : at + 14]
+    # a second chunk whose name is none: Pillow puts it into its message
+    named = (
+        good[: at - 4] + struct.pack(">I", 10) + idat + struct.pack(">I", zlib.crc32(idat)) + b"\0\0\0\0S3C:\0\0\0\0"
+    )
+    for raw in (b"S3CRET token", b"\x89PNG\r\n\x1a\nS3CRETS3CRET", bytes(broken), b"GIF89aS3CRETS3CRETS3CRET", named):
         with pytest.raises(DataError) as caught:
             load_image(put(tmp_path, raw))
-        assert "S3CR" not in str(caught.value)
+        assert "S3C" not in str(caught.value)
+    assert "broken PNG file (chunk ...)" in str(caught.value)
 
 
 def test_a_media_root_confines_paths(tmp_path: Path) -> None:
