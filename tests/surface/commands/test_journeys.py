@@ -262,6 +262,7 @@ def test_a_panel_is_one_table_and_one_page(tmp_path: Path) -> None:
     assert dikast_here("report", tmp_path / "panel", "--out", page, "--draws", 20).returncode == 0
     assert "3 judges and their joint verdict" in page.read_text("utf-8")
     assert page.read_text("utf-8").count('class="run"') == 4
+    assert page.read_text("utf-8").count("<dt>Judged</dt><dd><b>old.csv</b>") == 5  # all, the panel, each judge
 
 
 def test_a_panel_that_compares(tmp_path: Path) -> None:

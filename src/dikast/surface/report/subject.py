@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 from dikast.core.errors import UserError
 from dikast.core.rubric import Rubric
+from dikast.core.runs.judge_lock import read_lock
 from dikast.core.runs.rubrics import load_rubrics
+from dikast.core.runs.run import Run
 from dikast.core.runs.run_files import RUBRICS, VERDICTS
 from dikast.core.text import counted
 from dikast.surface.report.collect import RunPage
@@ -29,8 +31,10 @@ class Subject(NamedTuple):
 
 def subject(page: RunPage, *, redacted: bool) -> Subject:
     """What the page of a run is about; `redacted` leaves out the words of rubrics and prompt."""
-    folder = page.folder
-    source = str(page.lock.get("items") or "") if folder.is_dir() else folder.name
+    folder, lock = page.folder, page.lock
+    if page.panel and (judges := Run(folder).runs):  # its judges have seen the same items
+        folder, lock = judges[0].folder, read_lock(judges[0].folder) or {}
+    source = str(lock.get("items") or "") if folder.is_dir() else folder.name
     found = {} if redacted else _rubrics(folder)
     named = list({each.name: each for each in found.values()}.values())
     prompt = "" if redacted else prompt_of(page.lock.get("format"))
