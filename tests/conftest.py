@@ -1,6 +1,9 @@
 """Fixtures that every room shares."""
 
+import gc
 import os
+import sys
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -9,6 +12,22 @@ from hypothesis import HealthCheck, settings
 # A busy machine draws slowly, which says nothing about what is tested.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect without the garbage collector, which would walk all that is imported, and keep the compiled tests.
+
+    `make test` lets the tests write no bytecode because some limit the size of files; nothing does so yet.
+    """
+    gc.disable()
+    forbidden, sys.dont_write_bytecode = sys.dont_write_bytecode, False
+    collected = yield
+    sys.dont_write_bytecode = forbidden
+    gc.collect()
+    gc.freeze()  # what is there now stays, so no later collection walks it either
+    gc.enable()
+    return collected
 
 
 @pytest.fixture(scope="session")

@@ -233,15 +233,15 @@ def _lives(pid: int) -> bool:
 
 
 @contextmanager
-def nursery(*modules: str) -> Iterator[Nursery]:
-    """A `Nursery` that ends with the block; `modules` are imported too."""
+def nursery(*modules: str, **more: str) -> Iterator[Nursery]:
+    """A `Nursery` that ends with the block; `modules` are imported too, with `more` in the environment."""
     errors = tempfile.TemporaryFile("ab+")  # noqa: SIM115 - closed below
     process = subprocess.Popen(
         [sys.executable, "-c", _NURSERY, *modules],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=errors,
-        env=environment(COLUMNS="200"),
+        env=environment(COLUMNS="200", **more),
         text=True,
     )
     try:

@@ -8,6 +8,7 @@ import pytest
 
 import runs
 from dikast.core.errors import UserError
+from dikast.core.item import Item
 from dikast.core.records import write_records
 from dikast.engines.mock.judges import Oracle
 from dikast.judging.judge import Judge
@@ -16,7 +17,7 @@ from dikast.judging.run_plan import Source
 from dikast.probes.card import Card
 from dikast.probes.catalogue import catalogue
 from dikast.probes.plan import record
-from dikast.probes.run import load_items, probe
+from dikast.probes.run import probe
 from dikast.probes.sets import BASE, SET
 from dikast.probes.stock import named
 
@@ -24,8 +25,8 @@ NAMES = [each.name for each in catalogue("")]
 
 
 @pytest.fixture(scope="module")
-def card(suite: Path, tmp_path_factory: pytest.TempPathFactory) -> Card:
-    return probe(Judge(Oracle(r=0.9)), load_items(str(suite)), tmp_path_factory.mktemp("probe"), calls=1000)
+def card(suite_items: list[Item], tmp_path_factory: pytest.TempPathFactory) -> Card:
+    return probe(Judge(Oracle(r=0.9)), suite_items, tmp_path_factory.mktemp("probe"), calls=1000)
 
 
 def test_a_card_of_a_sound_judge(card: Card) -> None:
@@ -57,23 +58,23 @@ def test_a_card_of_a_sound_judge(card: Card) -> None:
         (Oracle(r=0.9, deaf=1.0), "reference-ignored"),
     ],
 )
-def test_a_fault_is_found_and_no_other(suite: Path, tmp_path: Path, fault: Oracle, found: str) -> None:
-    made = probe(Judge(fault), load_items(str(suite)), tmp_path, only=(found, "level-order"), calls=200)
+def test_a_fault_is_found_and_no_other(suite_items: list[Item], tmp_path: Path, fault: Oracle, found: str) -> None:
+    made = probe(Judge(fault), suite_items, tmp_path, only=(found, "level-order"), calls=200)
     assert made[found].result == "faulty"
     assert made["level-order"].result != "faulty"
 
 
-def test_drift_is_told_as_drift(suite: Path, tmp_path: Path) -> None:
+def test_drift_is_told_as_drift(suite_items: list[Item], tmp_path: Path) -> None:
     drifting = Judge(Oracle(r=0.9, drift=-1.0, drift_over=800))
     only = ("run-order", "level-order", "decoy", "style")
-    made = probe(drifting, load_items(str(suite)), tmp_path, only=only, calls=800)
+    made = probe(drifting, suite_items, tmp_path, only=only, calls=800)
     assert [each.probe for each in made.results if each.result == "faulty"] == ["run-order"]
     assert made["run-order"].effect.low < -0.75 < made["run-order"].effect.high
 
 
 @pytest.mark.slow
-def test_more_calls_make_more_sets(suite: Path, tmp_path: Path) -> None:
-    judge, items = Judge(Oracle(r=0.9)), load_items(str(suite))
+def test_more_calls_make_more_sets(suite_items: list[Item], tmp_path: Path) -> None:
+    judge, items = Judge(Oracle(r=0.9)), suite_items
     few = probe(judge, items, tmp_path / "few", calls=100, only=("image-blanked", "style"))
     many = probe(judge, items, tmp_path / "many", calls=250, only=("image-blanked", "style"))
     assert few.calls <= 100 < 230 < many.calls <= 250
@@ -82,10 +83,10 @@ def test_more_calls_make_more_sets(suite: Path, tmp_path: Path) -> None:
     assert 230 < grown.calls <= 250
 
 
-def test_a_folder_of_an_earlier_version_is_read_and_resumed(suite: Path, tmp_path: Path) -> None:
+def test_a_folder_of_an_earlier_version_is_read_and_resumed(suite_items: list[Item], tmp_path: Path) -> None:
     out, log = tmp_path / "old", tmp_path / "asked.txt"
     judge = Judge(Oracle(r=0.9, log=str(log)))
-    by_id = {item.id: item for item in load_items(str(suite))}
+    by_id = {item.id: item for item in suite_items}
     ids = [id.removesuffix("-base") for id in by_id if "-evidence-scenes" in id and id.endswith("-base")][:20]
     asks = [("base", SET), ("swapped", SET), ("base", BASE)]
     items = [named(by_id[f"{id}-{kind}"], f"{id}-{kind}~{variant}") for kind, variant in asks for id in ids]
@@ -97,30 +98,30 @@ def test_a_folder_of_an_earlier_version_is_read_and_resumed(suite: Path, tmp_pat
     lines = verdicts.read_bytes().splitlines(keepends=True)
     verdicts.write_bytes(b"".join(lines[:-5]))
     log.unlink()
-    made = probe(judge, load_items(str(suite)), out)
+    made = probe(judge, suite_items, out)
     assert len(log.read_bytes().splitlines()) == 5
     assert made.calls == 80
     assert made["decoy"].effect.n == 20
     assert made["image-swapped"].effect.n >= 10
     assert "earlier version" in made["style"].note
-    assert probe(judge, load_items(str(suite)), out).to_dict() == made.to_dict()
+    assert probe(judge, suite_items, out).to_dict() == made.to_dict()
     assert len(log.read_bytes().splitlines()) == 5
 
 
-def test_a_folder_of_other_probes_is_refused(suite: Path, tmp_path: Path) -> None:
-    judge, items = Judge(Oracle(r=0.9)), load_items(str(suite))
+def test_a_folder_of_other_probes_is_refused(suite_items: list[Item], tmp_path: Path) -> None:
+    judge, items = Judge(Oracle(r=0.9)), suite_items
     probe(judge, items, tmp_path, calls=40, only=("style",))
     with pytest.raises(UserError, match="seed 0, only style"):
         probe(judge, items, tmp_path, calls=40, only=("decoy",))
 
 
-def test_running_again_asks_nothing(suite: Path, tmp_path: Path) -> None:
+def test_running_again_asks_nothing(suite_items: list[Item], tmp_path: Path) -> None:
     log = tmp_path / "asked.txt"
     judge = Judge(Oracle(r=0.9, log=str(log)))
-    first = probe(judge, load_items(str(suite)), tmp_path / "out", calls=300, only=("style", "level-order", "position"))
+    first = probe(judge, suite_items, tmp_path / "out", calls=300, only=("style", "level-order", "position"))
     asked = len(log.read_bytes().splitlines())
     assert asked == first.calls
-    again = probe(judge, load_items(str(suite)), tmp_path / "out", calls=300, only=("style", "level-order", "position"))
+    again = probe(judge, suite_items, tmp_path / "out", calls=300, only=("style", "level-order", "position"))
     assert len(log.read_bytes().splitlines()) == asked
     assert again.to_dict() == first.to_dict()
 

@@ -257,7 +257,7 @@ def test_strong_choices_in_recorded_replies_count_as_those_of_a_column(tmp_path:
         for k, mark in enumerate(marks)
     ]
     file = write(tmp_path / "x.jsonl", rows)
-    players = ("--pairwise", "--first", "one", "--second", "two", "--strong", "3")
+    players = ("--pairwise", "--first", "one", "--second", "two", "--strong", "3", "--draws", "20")
     read, marked = (
         run_audit(file, "--score", "reply", "--parse", "arena", *players),
         run_audit(file, "--score", "mark", *players),

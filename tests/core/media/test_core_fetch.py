@@ -18,6 +18,7 @@ from dikast.core.errors import DataError, RunError, UserError
 from dikast.core.media import fetch
 from dikast.core.records import remote
 from dikast.core.records.sources import files_of, forget
+from runs import dikast_here
 
 SECRET = b"iam-role-4711"
 
@@ -143,11 +144,8 @@ def test_an_address_that_holds_a_secret_is_refused(address: str, cure: str, tmp_
         files_of(address)
     assert cure in str(caught.value)
     assert "SESAME" not in str(caught.value)
-    done = subprocess.run(
-        [sys.executable, "-m", "dikast", "grade", address, "--judge", "mock:constant", "--rubric", "helpfulness",
-         "--out", str(tmp_path / "run")],
-        capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )  # fmt: skip
+    judged = ("--judge", "mock:constant", "--rubric", "helpfulness")
+    done = dikast_here("grade", address, *judged, "--out", tmp_path / "run")
     assert done.returncode == 2
     assert "SESAME" not in done.stdout + done.stderr
     assert not list(tmp_path.rglob("*"))

@@ -20,6 +20,7 @@ from dikast.core.part import text_of
 from dikast.core.records import read_items
 from dikast.core.records.sources import files_of, forget
 from hub_server import Hub, served
+from runs import Nursery, dikast, dikast_here, nursery
 
 ROWS: list[dict[str, Any]] = [{"question": f"q{i}", "answer": f"a{i}"} for i in range(3)]
 
@@ -153,16 +154,23 @@ def hub() -> Iterator[str]:
         yield address
 
 
-def asked(hub: str, tmp_path: Path, *arguments: str, offline: str = "0") -> "subprocess.CompletedProcess[str]":
-    """`dikast grade` in a process whose Hub is the server, with a cache of its own."""
-    environment = {**os.environ, "HF_ENDPOINT": hub, "HF_HUB_OFFLINE": offline, "HF_HOME": str(tmp_path / "hf"),
-                   "PYTHONPATH": os.pathsep.join(sys.path), "HF_HUB_DISABLE_XET": "1",
-                   "NO_PROXY": "127.0.0.1"}  # fmt: skip
-    return subprocess.run(
-        [sys.executable, "-m", "dikast", "grade", *arguments, "--judge", "mock:constant", "--rubric", "helpfulness",
-         "--out", str(tmp_path / "run")],
-        capture_output=True, text=True, check=False, cwd=tmp_path, timeout=120, env=environment,
-    )  # fmt: skip
+def settings(hub: str, folder: Path, offline: str = "0") -> dict[str, str]:
+    """The environment of a process whose Hub is the server, with a cache in the folder."""
+    return {"HF_ENDPOINT": hub, "HF_HUB_OFFLINE": offline, "HF_HOME": str(folder / "hf"), "HF_HUB_DISABLE_XET": "1",
+            "NO_PROXY": "127.0.0.1"}  # fmt: skip
+
+
+def grade(source: str, folder: Path, *flags: str) -> list[str]:
+    judged = ["--judge", "mock:constant", "--rubric", "helpfulness"]
+    return ["grade", source, *judged, "--out", str(folder / "run"), *flags]
+
+
+@pytest.fixture(scope="module")
+def forks(hub: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
+    """Processes whose Hub is the server, with one cache."""
+    pytest.importorskip("huggingface_hub")
+    with nursery("huggingface_hub.hf_api", **settings(hub, tmp_path_factory.mktemp("hub"))) as found:
+        yield found
 
 
 @pytest.mark.parametrize(
@@ -179,11 +187,12 @@ def asked(hub: str, tmp_path: Path, *arguments: str, offline: str = "0") -> "sub
 )
 def test_data_sets_of_the_hub(hub: str, tmp_path: Path, source: str, flags: tuple[str, ...], verdicts: int) -> None:
     pytest.importorskip("huggingface_hub")
-    done = asked(hub, tmp_path, source, *flags)
+    words = grade(source, tmp_path, *flags)
+    done = dikast(*words, cwd=tmp_path, **settings(hub, tmp_path))
     assert done.returncode == 0, done.stderr
     assert f"verdicts    {verdicts} ({verdicts} asked now)" in done.stdout
     if "*" not in source and source.endswith("jsonl"):  # what is in the cache needs no network
-        again = asked("http://127.0.0.1:9", tmp_path, source, *flags, offline="1")
+        again = dikast(*words, cwd=tmp_path, **settings("http://127.0.0.1:9", tmp_path, offline="1"))
         assert again.returncode == 0, again.stderr
         assert f"verdicts    {verdicts} (0 asked now)" in again.stdout
 
@@ -207,17 +216,17 @@ def test_data_sets_of_the_hub(hub: str, tmp_path: Path, source: str, flags: tupl
         ("hf://models/org/plain", "not the address of a data set on the Hub: write hf://datasets/ORG/NAME"),
     ],
 )
-def test_what_the_hub_does_not_have(hub: str, tmp_path: Path, source: str, told: str) -> None:
-    pytest.importorskip("huggingface_hub")
-    done = asked(hub, tmp_path, source)
-    assert (done.returncode, told in done.stderr) == (2, True), done.stderr
-    assert not (tmp_path / "ran").exists()
+def test_what_the_hub_does_not_have(forks: Nursery, tmp_path: Path, source: str, told: str) -> None:
+    forks.said()
+    code, said = forks.run(grade(source, tmp_path)), forks.said()
+    assert (code, told in said) == (2, True), said
+    assert not Path("ran").exists()
     assert not (tmp_path / "run").exists()
 
 
-def test_choices_of_the_hub_are_of_the_hub(hub: str, tmp_path: Path) -> None:
-    jsonl(tmp_path / "a.jsonl", ROWS)
-    done = asked(hub, tmp_path, "a.jsonl", "--split", "train")
+def test_choices_of_the_hub_are_of_the_hub(tmp_path: Path) -> None:
+    file = jsonl(tmp_path / "a.jsonl", ROWS)
+    done = dikast_here(*grade(str(file), tmp_path, "--split", "train"))
     assert done.returncode == 2
     assert "--config-name and --split choose among the files of a data set on the Hub" in done.stderr
 

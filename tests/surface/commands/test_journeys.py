@@ -304,7 +304,7 @@ def test_a_panel_that_compares(tmp_path: Path) -> None:
     assert "judge pairs" not in alone
     assert "no agreement among the judges: 1 of 2 have verdicts, and it takes two" in alone.notes
     files = [tmp_path / "page.md", tmp_path / "page.html"]
-    assert dikast_here("report", tmp_path / "panel", "-o", files[0], "-o", files[1]).returncode == 0
+    assert dikast_here("report", tmp_path / "panel", "-o", files[0], "-o", files[1], "--draws", 20).returncode == 0
     page = files[1].read_text("utf-8")
     assert "Judge against judge: share of the same choice" in page
     cell = f"{100 * sum(won) / len(won):.0f}%<small>"

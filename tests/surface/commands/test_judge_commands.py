@@ -50,12 +50,12 @@ def test_json_is_all_that_goes_to_stdout(items: Path, two: Path, tmp_path: Path)
     graded = dikast_process("grade", items, *GRADE, "--out", run, "--json")
     assert only_json(graded.stdout) == summary(run)
     assert "12 of 12" in graded.stderr
-    plan = only_json(dikast_process("grade", items, *GRADE, "--out", run, "--json", "--dry-run").stdout)
+    plan = only_json(dikast("grade", items, *GRADE, "--out", run, "--json", "--dry-run").stdout)
     assert (plan["plan"]["answered"], plan["plan"]["missing"]) == (12, 0)
-    compared = only_json(dikast_process("compare", two, *GRADE, "--out", tmp_path / "b", "--json").stdout)
+    compared = only_json(dikast("compare", two, *GRADE, "--out", tmp_path / "b", "--json").stdout)
     assert compared["preferences"]["pairs"] == 10
-    assert only_json(dikast_process("replay", run, "--json").stdout)["replay"]["changed"] == 0
-    formats = orjson.loads(dikast_process("format", "list", "--json").stdout)
+    assert only_json(dikast("replay", run, "--json").stdout)["replay"]["changed"] == 0
+    formats = orjson.loads(dikast("format", "list", "--json").stdout)
     assert {"absolute", "pairwise"} <= {each["name"] for each in formats}
 
 
