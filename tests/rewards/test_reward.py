@@ -165,8 +165,8 @@ def test_pictures_come_as_columns_as_parts_or_both() -> None:
     ("prompts", "completions", "columns", "told"),
     [
         (["a", "b"], ["x"], {}, "completions.*expected 2 values"),
-        (["a"], "x", {}, "completions.*expected 1 values"),
-        (["a"], ["x"], {"images": [[], []]}, "images.*expected 1 values"),
+        (["a"], "x", {}, "completions.*expected 1 value, one"),
+        (["a"], ["x"], {"images": [[], []]}, "images.*expected 1 value, one"),
         (["a"], [3], {}, "completion.*row 0: expected text or a list of messages, got int"),
         ([[{"role": "tool", "content": "3"}]], ["x"], {}, "row 0: 'tool' is not a role"),
         ([[{"role": "user", "content": [{"type": "image"}]}]], ["x"], {}, "placeholder without an image"),
