@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from benches.published import lay_out
 from dikast.audit.plan import AuditPlan
-from dikast.audit.results import PlayerRanking, Players, RaterPairs
+from dikast.audit.results import Players, RaterPairs
 from dikast.benches.definition import Bench, bench_from, load_bench
 from dikast.benches.scorecard import Scorecard, measured
 from dikast.core.errors import UserError
@@ -133,28 +133,37 @@ def test_wildvision_gives_the_published_board(recorded: Path, tmp_path: Path) ->
     baseline = "claude-3-sonnet-20240229"
     found = card(
         recorded / "wildvision/judgements.tsv", "wildvision", tmp_path, score="score", by="model", first=f"={baseline}",
-        second="model", strong=3,
+        second="model", strong=3, draws=200, **{"strong-as": "copies"},
     )  # fmt: skip
     lines = (recorded / "wildvision/elo_leaderboard.md").read_text().splitlines()[2:]
     board = {row[0]: row for row in ([cell.strip() for cell in line.strip("|").split("|")] for line in lines)}
-    groups, players = found.official[0].groups, found.audit.result(PlayerRanking)
+    scores, groups, rewards = (each.groups for each in found.official)
     records = found.audit.result(Players)
-    assert players is not None
     assert records is not None
-    assert len(groups) == len(board) == 22
-    assert list(players.players) == list(board)  # the same order of all
+    assert len(groups) == len(rewards) == len(board) == 22
+    assert list(scores) == [name for name in board if name != baseline]  # the same order of all
     for model, row in board.items():
-        assert abs(100 * players.players[model].beats_anchor.value - float(row[1])) < 0.005, model
         assert groups[model].n == 500  # 26 missing verdicts are among them: ties, as the board has it
         assert round(100 * groups[model].value, 1) == float(row[3].rstrip("%")), model
+        assert round(100 * rewards[model].value, 1) == float(row[4]), model
+        assert groups[model].low < groups[model].value < groups[model].high
         if model == baseline:
             continue  # the baseline against itself: no player meets itself
+        assert abs(100 * scores[model].value - float(row[1])) < 0.005, model
+        below, above = map(float, row[2].strip("()").split(","))  # a published interval of another bootstrap
+        ours = 100 * (scores[model].low - scores[model].value), 100 * (scores[model].high - scores[model].value)
+        assert ours == pytest.approx((below, above), abs=1.5), model
         record = records.players[model]
-        lost = 500 - record.games  # missing verdicts, which the board counts as ties of reward 0
-        assert round(100 * record.grade.value * record.games / 500, 1) == float(row[4]), model
+        lost = 500 - record.games  # missing verdicts, which the board counts as ties
+        answered = found.official[1].ours["rows with a verdict"][model]
+        assert (answered.n, answered.dropped) == (500 - lost, lost)
         told = [record.outcomes[each] for each in ("strong wins", "wins", "ties", "losses", "strong losses")]
         assert told == [float(each) - lost * (place == 2) for place, each in enumerate(row[5:10])], model
     assert found.to_dict()["ours"]["failed"]["value"] == pytest.approx(26 / 11_000)
+    table = next(each for each in found.tables if each.name == "official by group")
+    assert [name for name in table.columns if "ours" in name] == [
+        f"ours: {name}, rows with a verdict" for name in ("win rate", "reward")
+    ]
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ Kind = Literal["pairs", "graded pairs", "scores", "best of", "order"]
 Metric = Literal[
     "accuracy", "accuracy as shown", "accuracy swapped", "right in both orders", "same in both orders",
     "accuracy without gold ties", "accuracy as shown without gold ties",
-    "net of two games", "all of a group", "win rate", "macro precision", "macro recall", "macro f1", "best of",
-    "order distance", "bias deviation and conformity", "kendall of models",
+    "net of two games", "all of a group", "win rate", "bradley-terry score", "reward", "macro precision",
+    "macro recall", "macro f1", "best of", "order distance", "bias deviation and conformity", "kendall of models",
     "pearson", "spearman", "kendall_tau_b", "exact", "mae", "mean score",
 ]  # fmt: skip
 STATES: Mapping[State, str] = {
@@ -39,6 +39,8 @@ METRICS: Mapping[Metric, str] = {
     "right in both orders": "share of pairs with the right verdict in each order",
     "net of two games": "share of pairs with more right than wrong verdicts: a win and a tie count as a win",
     "win rate": "share of games that the second response wins, which is the one you bring",
+    "bradley-terry score": "probability that a model beats the baseline, by the Bradley-Terry model of all its games",
+    "reward": "mean of 1 for a strong win against the baseline, .5 for a win, 0 for a tie, -.5 and -1 for losses",
     "macro precision": "mean of the precisions of first, second and tie",
     "macro recall": "mean of their recalls",
     "macro f1": "mean of their F1",
@@ -56,8 +58,8 @@ METRICS: Mapping[Metric, str] = {
 }
 OF_PAIRS = (
     "accuracy", "accuracy as shown", "accuracy swapped", "right in both orders", "same in both orders",
-    "net of two games", "all of a group", "win rate", "macro precision", "macro recall", "macro f1",
-    "accuracy without gold ties", "accuracy as shown without gold ties",
+    "net of two games", "all of a group", "win rate", "bradley-terry score", "reward", "macro precision",
+    "macro recall", "macro f1", "accuracy without gold ties", "accuracy as shown without gold ties",
 )  # fmt: skip
 CRITERION = "@criterion"  # of a group: the criterion of a sheet, of which each has a verdict
 RENDERED_PAIR = "rendered pair"  # two rendered prompts of single responses, the better one first

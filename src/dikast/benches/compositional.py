@@ -13,6 +13,7 @@ from dikast.core.scale import Scale
 
 Floats = NDArray[np.float64]
 Masks = NDArray[np.bool_]
+Codes = NDArray[np.int64]
 _NAME = re.compile(r"(.+)/(unbiased|biased)(#\d+)?", re.DOTALL)  # of an item; a repeated id ends in its number
 
 
@@ -30,21 +31,33 @@ def bias_worth(
     scale = data.plan.scale
     if scale is None or "item" not in data.words:
         raise UserError(f"{data.plan.file}: the bias of scores is that of a run whose rubrics share one scale")
-    items, scores = data.words["item"], data.numbers["score"]
+    items, scores, pairs = data.words["item"], data.numbers["score"], bias_pairs(data)
     if scale.lower_is_better:
         scores = scale.low + scale.high - scores
-    found: dict[tuple[str, str], list[float]] = {}
-    groups: dict[tuple[str, str], str] = {}
     if len(np.unique(items.codes)) < len(items.codes):
         raise UserError(f"{data.plan.file}: the bias of scores needs one score of each item: judge by one criterion")
-    for row, code in enumerate(items.codes):
-        if (told := _NAME.fullmatch(items.names[code])) is None:
-            raise UserError(f"{data.plan.file}: the item {items.names[code]!r} says not whether it is biased")
-        name = (told[1], told[3] or "")
-        found.setdefault(name, [math.nan, math.nan])[told[2] == "biased"] = float(scores[row])
-        groups[name] = group[row] if group is not None else ""
-    worth = np.array([_one(one, two, scale, conforms=groups[name] in conformity) for name, (one, two) in found.items()])
-    return worth, ~np.isnan(worth), list(groups.values()) if group is not None else None
+    both, groups = np.full((int(pairs.max()) + 1, 2), math.nan), [""] * (int(pairs.max()) + 1)
+    for row, (code, pair) in enumerate(zip(items.codes, pairs, strict=True)):
+        both[pair, int(_name(data, items.names[code])[2] == "biased")] = scores[row]
+        groups[pair] = group[row] if group is not None else ""
+    worth = np.array([
+        _one(float(one), float(two), scale, conforms=groups[pair] in conformity) for pair, (one, two) in enumerate(both)
+    ])  # fmt: skip
+    return worth, ~np.isnan(worth), groups if group is not None else None
+
+
+def bias_pairs(data: Data) -> Codes:
+    """The pair of items, unbiased and biased, that each row (n,) is of; UserError for the name of any other item."""
+    items = data.words["item"]
+    names = [_name(data, items.names[code]) for code in items.codes]
+    known: dict[tuple[str, str], int] = {}
+    return np.array([known.setdefault((told[1], told[3] or ""), len(known)) for told in names], np.int64)
+
+
+def _name(data: Data, item: str) -> re.Match[str]:
+    if (told := _NAME.fullmatch(item)) is None:
+        raise UserError(f"{data.plan.file}: the item {item!r} says not whether it is biased")
+    return told
 
 
 def _one(unbiased: float, biased: float, scale: Scale, *, conforms: bool) -> float:

@@ -159,6 +159,7 @@ class Bench:
     With `variants` each row is asked once for each, with the fields that the variant has of its own; the item is named
     ID/VARIANT. `rubrics` are those of each row, in a file of the source; its criteria are the group "@criterion".
 
+    `baseline` is the model whose responses are in the rows, where those that are brought are compared with them.
     `native` says where the authors' prompts are published if the rows hold none, and how replies to them are read.
     `rendered` is the column of the authors' prompt, `slots` and `edges` how a format is learnt from it
     (`prompts.learn`). `gold_by` is the author of gold, if that was a model. `earlier` are
@@ -185,6 +186,7 @@ class Bench:
     groups: Mapping[str, str] = field(default_factory=dict)
     rubric: str = "helpfulness"
     responses: Literal["in the rows", "to be brought"] = "in the rows"
+    baseline: str = ""
     rows: int = option(0, least=0)
     protocol: BenchProtocol = field(default_factory=BenchProtocol)
     official: OfficialMetric
@@ -207,7 +209,7 @@ class Bench:
         told = dataclasses.asdict(self) | {"gold": str(self.gold)}
         new = [name for name in ("optional", "variants", "rubrics") if not told[name]]  # not in runs of old
         words = ["about", "title", "state", "proof", "from_memory", "citation", "licence", "forbids"]
-        for name in (*words, "native", "earlier", *new):
+        for name in (*words, "native", "baseline", "earlier", *new):
             told.pop(name)
         official = {name: value for name, value in told["official"].items() if value or name != "conformity"}
         if self.protocol.equal == "tie":
@@ -319,6 +321,8 @@ def _of_official(bench: Bench) -> Iterator[Mistake]:
             yield f"{metric!r} is the metric of the kind {kind!r}", "official", "metric"
     if "bias deviation and conformity" in official.metric and set(bench.variants) != {"unbiased", "biased"}:
         yield "'bias deviation and conformity' compares the variants 'unbiased' and 'biased'", "official", "metric"
+    if {"bradley-terry score", "reward"} & {*official.metric} and not bench.baseline:
+        yield "name the model whose responses are in the rows under 'baseline'", "official", "metric"
     if official.conformity and not official.group:
         yield "'conformity' names values of 'group'", "official"
     if official.ties_apart and not (bench.kind == "best of" and official.group):

@@ -2,22 +2,22 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from dikast.audit.estimate import Estimate, undefined
 from dikast.audit.rendering import Audit
-from dikast.audit.results import Agreement, Slices
+from dikast.audit.results import Agreement, PlayerRanking, Slices
 from dikast.audit.sections.pairwise import class_table
 from dikast.audit.tables.choices import FIRST, NONE, SECOND, TIE
 from dikast.audit.tables.load import Data
 from dikast.audit.tables.paired import Paired, paired
 from dikast.benches.bench_terms import Metric
 from dikast.benches.best_of import best_of, graded_items, order_distance, ties_score
-from dikast.benches.compositional import bias_worth
+from dikast.benches.compositional import bias_pairs, bias_worth
 from dikast.benches.definition import Bench
-from dikast.benches.unit_means import SHARE, Bounds, Codes, Floats, Masks, Units
+from dikast.benches.unit_means import SHARE, Bounds, Codes, Floats, Masks, Units, joined_clusters
 from dikast.core.errors import UserError
 
 _NO_TIES = " without gold ties"  # at the end of a metric's name
@@ -28,6 +28,7 @@ _CREDIT = {"wrong": 0.0, "half": 0.5, "quarter": 0.25, "skipped": math.nan, "tie
 class OfficialFigure:
     """One official figure; `groups` has it for each group, and `rule` says how failures and groups were counted.
 
+    `ours` has the figure of each group as Dikast counts it, by the rule for that.
     `answered` is the figure of the answered rows alone, all rows alike, and `bounds` what it had been with the worst
     and the best verdicts for the missing ones; None where the audit has both.
     """
@@ -38,6 +39,7 @@ class OfficialFigure:
     rule: str
     answered: Estimate | None = None
     bounds: Bounds | None = None
+    ours: Mapping[str, Mapping[str, Estimate]] = field(default_factory=dict)
 
 
 def official_figures(
@@ -58,6 +60,8 @@ def official_figures(
             found.append(_of_classes(bench, metric, data))
         elif metric == "kendall of models":
             found.append(_of_models(metric, audit))
+        elif metric == "bradley-terry score":
+            found.append(_of_players(metric, audit, data))
         else:
             found.append(_own(bench, metric, data, sliced, data.plan.level))
     return found
@@ -70,7 +74,8 @@ def columns_of(groups: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
 
 _OF_ITEMS = ("best of", "order distance")
 _OF_OTHER_UNITS = (*_OF_ITEMS, "all of a group", "bias deviation and conformity")
-_ANSWERED = ("mean score", "best of", "order distance", "win rate")  # figures that the audit has not
+_ANSWERED = ("mean score", "best of", "order distance", "win rate", "reward")  # figures that the audit has not
+_OF_MODELS = ("win rate", "reward")  # figures of each model, and therefore ours too
 _SCORES: frozenset[Metric] = frozenset(("pearson", "spearman", "kendall_tau_b", "exact", "mae"))
 _CLASSES: dict[Metric, str] = {"macro precision": "macro P", "macro recall": "macro R", "macro f1": "macro F1"}
 
@@ -91,6 +96,25 @@ def _of_models(metric: Metric, audit: Audit) -> OfficialFigure:
         why = "undefined: needs gold and the responses of two models or more (records with 'model' and 'gold')"
         return OfficialFigure(metric, undefined(0, why), {}, told)
     return OfficialFigure(metric, audit["systems"].estimate("kendall_tau_b"), {}, told)
+
+
+def _of_players(metric: Metric, audit: Audit, data: Data) -> OfficialFigure:
+    """From the audit's ranking of players: the chance of each to beat its anchor, which is the baseline."""
+    strong, tied = data.plan.strong, "a tie, or orders that disagree, are half a win"
+    told = f"a missing verdict is no game; {tied}; a strong verdict counts {strong:g} times; all games alike"
+    ranking = audit.result(PlayerRanking)
+    if ranking is None or ranking.anchor is None:
+        why = (
+            "undefined: needs a verdict on a pair whose models are named (--columns: first: =BASELINE, second: COLUMN)"
+        )
+        return OfficialFigure(metric, undefined(0, why, level=data.plan.level), {}, told)
+    models = {name: each for name, each in ranking.players.items() if name != ranking.anchor}
+    groups = {name: each.beats_anchor for name, each in models.items()}
+    several = undefined(len(groups), f"one for each of {len(groups)} models", level=data.plan.level)
+    whole = next(iter(groups.values())) if len(groups) == 1 else several
+    equal = {name: each.controlled for name, each in models.items() if each.controlled is not None}
+    ours = {f"{' and '.join(ranking.covariates)} equal": equal} if equal else {}
+    return OfficialFigure(metric, whole, groups, told, ours=ours)
 
 
 def _of_classes(bench: Bench, metric: Metric, data: Data) -> OfficialFigure:
@@ -114,7 +138,8 @@ def _own(
 ) -> OfficialFigure:
     group = bench.official.group
     main = next((rows for names, rows in sliced if group in names), sliced[0][1] if sliced and not group else None)
-    units = Units(*_worth(bench, metric, data, main), _clusters(bench, metric, data), level, _bounds(metric, data))
+    clusters = _clusters(bench, metric, data, main)
+    units = Units(*_worth(bench, metric, data, main), clusters, level, _bounds(metric, data))
     apart = {}
     if metric == "best of" and (name := bench.official.ties_apart):
         apart[name] = ties_score([each for each in graded_items(data, main) if each.group == name], level)
@@ -125,34 +150,43 @@ def _own(
             found.groups.update({f"{' x '.join(names)} {name}": each for name, each in more.items()})
     if metric not in _ANSWERED:
         return found
-    answered, filled = _answered(bench, metric, data, units)
-    return replace(found, answered=answered, bounds=filled)
+    answered, filled, alone = _answered(bench, metric, data, units)
+    ours = {} if metric not in _OF_MODELS or main is None else {"rows with a verdict": alone.by_group(main)}
+    return replace(found, answered=answered, bounds=filled, ours=ours)
 
 
-def _clusters(bench: Bench, metric: Metric, data: Data) -> Codes | None:
-    """The cluster of each unit (n,), None where units are independent."""
+def _clusters(bench: Bench, metric: Metric, data: Data, group: Sequence[str] | None) -> Codes | None:
+    """The cluster of each unit (n,), None where units are independent. Groups of pairs that share a cluster are one."""
     if "cluster" not in data.words:
         return None
     codes = data.words["cluster"].codes
-    if metric in _OF_ITEMS and data.plan.cluster and not bench.official.ties_apart:
+    if metric == "all of a group" and group is not None:
+        return joined_clusters(np.unique(np.array(group), return_inverse=True)[1], codes)
+    if metric == "bias deviation and conformity":
+        return joined_clusters(bias_pairs(data), codes)
+    if metric in _OF_ITEMS and data.plan.cluster:
         _, first = np.unique(data.words["item"].codes, return_index=True)  # the order of `graded_items`
         return np.asarray(codes[first])
     return None if metric in _OF_OTHER_UNITS else codes
 
 
-def _answered(bench: Bench, metric: Metric, data: Data, units: Units) -> tuple[Estimate, Bounds | None]:
-    """The mean over the answered rows, and that over all rows with the least or the greatest value for the others."""
+def _answered(bench: Bench, metric: Metric, data: Data, units: Units) -> tuple[Estimate, Bounds | None, Units]:
+    """The mean over the answered rows, and that over all rows with the least or the greatest value for the others.
+
+    Then the units of the answered rows alone.
+    """
     worth, counts, _ = _worth(replace(bench, official=replace(bench.official, failures="skipped")), metric, data, None)
     missing, bounds = 1.0 - counts, units.bounds
-    if metric == "win rate":  # two games of a pair count apart
+    if metric in _OF_MODELS:  # two games of a pair count apart
         games = _games(replace(paired(data), gold=np.full(len(data), SECOND, np.int64)))
         missing = np.mean([~known for _, known in games], 0)
-    value = replace(replace(units, worth=worth, counts=counts).mean(), dropped=int((missing > 0).sum()))
+    alone = replace(units, worth=worth, counts=counts)
+    value = replace(alone.mean(), dropped=int((missing > 0).sum()))
     if not missing.any() or not all(map(math.isfinite, bounds)) or not len(worth):
-        return value, None
+        return value, None, alone
     earned = float((np.nan_to_num(worth) * (1 - missing)).sum())
     low, high = ((earned + end * float(missing.sum())) / len(worth) for end in bounds)
-    return value, (low, high)
+    return value, (low, high), alone
 
 
 def _worth(
@@ -170,12 +204,11 @@ def _worth(
         assert group is not None
         right = _orders(bench, given)
         known = given.gold != NONE
-        names = sorted(set(group))
-        at = np.array([names.index(each) for each in group])
-        found = [float((right[known & (at == i)] == 1).all()) for i in range(len(names))]
-        all_right = np.array(found)
-        return all_right, np.array([bool((known & (at == i)).any()) for i in range(len(names))]), None
-    if metric == "win rate":
+        names, at = np.unique(np.array(group), return_inverse=True)
+        of_group = [known & (at == i) for i in range(len(names))]
+        all_right = np.array([float((right[mine] == 1).all()) for mine in of_group])
+        return all_right, np.array([bool(mine.any()) for mine in of_group]), None
+    if metric in _OF_MODELS:
         given = replace(given, gold=np.full(len(data), SECOND, np.int64))
     worth = _OF_PAIRS[metric.removesuffix(_NO_TIES)](bench, given)
     if metric == "same in both orders":
@@ -213,6 +246,18 @@ def _orders(bench: Bench, given: Paired) -> Floats:
     return np.where(count > 0, np.nansum(earned, 0) / np.maximum(count, 1), np.nan)
 
 
+def _rewards(bench: Bench, given: Paired) -> Floats:
+    """The mean over the orders of what the second response is given: 1 for a strong win, .5 for a win, 0 for a tie."""
+    strength = np.where(given.strong, 1.0, 0.5)
+    lost = 0.0 if bench.official.failures == "tie" else math.nan
+    earned = np.array([
+        np.where(known, np.select([choice == SECOND, choice == FIRST], [strength, -strength], 0.0), lost)
+        for choice, known in _games(given)
+    ])  # fmt: skip
+    count = (~np.isnan(earned)).sum(0)
+    return np.where(count > 0, np.nansum(earned, 0) / np.maximum(count, 1), np.nan)
+
+
 def _both(bench: Bench, given: Paired) -> Floats:
     earned = np.array([_earned(bench, choice, known, given.gold) for choice, known in _games(given)])
     return np.asarray(earned.min(0))
@@ -245,6 +290,7 @@ def _same(given: Paired) -> Floats:
 _OF_PAIRS: dict[str, Callable[[Bench, Paired], Floats]] = {
     "accuracy": _orders,
     "win rate": _orders,
+    "reward": _rewards,
     "accuracy as shown": lambda bench, given: _one(bench, given, 0),
     "accuracy swapped": lambda bench, given: _one(bench, given, 1),
     "right in both orders": _both,
@@ -272,9 +318,9 @@ def _figure(bench: Bench, metric: Metric, units: Units, apart: Mapping[str, Esti
     official, absent = bench.official, ""
     groups = {} if units.group is None else units.by_group(units.group)
     groups |= {name: each for name, each in apart.items() if name in groups}
-    whole = units.mean()
+    whole, joint = units.mean(), replace(units, cluster=None) if apart else units
     if official.over == "groups" and groups:
-        whole = units.over_groups(groups, dict.fromkeys(groups, 1.0))
+        whole = joint.over_groups(groups, dict.fromkeys(groups, 1.0))
     elif official.over == "sections" and units.group is not None:
         shares = {name: _shares(groups, inside, official.weights) for name, inside in official.sections.items()}
         missing = [name for inside in official.sections.values() for name in inside if name not in groups]
@@ -283,9 +329,10 @@ def _figure(bench: Bench, metric: Metric, units: Units, apart: Mapping[str, Esti
         for part in shares.values():
             for name, each in part.items():
                 together[name] = together.get(name, 0.0) + each
-        whole = units.over_groups(groups, together if all(shares.values()) else {})
-        sections = {f"section {name}": units.over_groups(groups, part) for name, part in shares.items()}
+        whole = joint.over_groups(groups, together if all(shares.values()) else {})
+        sections = {f"section {name}": joint.over_groups(groups, part) for name, part in shares.items()}
         groups = {**sections, **groups}
+    absent += "; groups as independent, since one has a score of its own" if apart else ""
     return OfficialFigure(metric, whole, groups, _rule(bench, metric) + absent)
 
 
@@ -302,6 +349,7 @@ def _rule(bench: Bench, metric: Metric) -> str:
         "same in both orders": "no verdict in both orders is the same, in one of them it is not",
         "net of two games": "more right games than wrong ones; a tie or a missing verdict is neither",
         "mean score": "missing verdicts are dropped and counted",
+        "reward": "a missing verdict is a tie" if official.failures == "tie" else "missing verdicts are skipped",
         "best of": f"{counted}; k that share the best score earn 1/k",
         "bias deviation and conformity": "a pair without both scores, or whose unbiased score is the lowest where it "
         "should fall, is left out and counted",
@@ -311,7 +359,9 @@ def _rule(bench: Bench, metric: Metric) -> str:
 
 
 def _bounds(metric: Metric, data: Data) -> Bounds:
-    """The least and the greatest value of a figure: a share, or a mean of scores."""
+    """The least and the greatest value of a figure: a share, a mean of rewards or of scores."""
+    if metric == "reward":
+        return (-1.0, 1.0)
     if metric != "mean score":
         return SHARE
     scale = data.plan.scale

@@ -15,6 +15,7 @@ from dikast.audit.graded_pairs import ALONE, of_choices
 from dikast.audit.plan import AuditPlan
 from dikast.audit.rendering import Audit, Table, table
 from dikast.audit.results import Accuracy, Agreement, Baselines, Calibration, Failures, Orders, plain
+from dikast.audit.sections.players import NothingToRankError
 from dikast.benches.definition import Bench, load_bench
 from dikast.benches.length import length_bias
 from dikast.benches.official import OfficialFigure, columns_of, official_figures
@@ -134,9 +135,9 @@ class Scorecard:
         names = list(dict.fromkeys(name for each in self.official for name in each.groups))
         if not names:
             return None
-        columns = [each.name for each in self.official if each.groups]
-        rows = [[name, *(each.groups.get(name) for each in self.official if each.groups)] for name in names]
-        return table("official by group", "Official figures by group", ("group", *columns), rows)
+        figures = [(name, each) for figure in self.official for name, each in _by_group(figure) if each]
+        rows = [[group, *(each.get(group) for _, each in figures)] for group in names]
+        return table("official by group", "Official figures by group", ("group", *(name for name, _ in figures)), rows)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values; undefined numbers are null."""
@@ -148,7 +149,13 @@ class Scorecard:
             "told": list(self.told),
             "warnings": list(self.warnings),
             "official": [
-                {"metric": each.name, "value": plain(each.value), "groups": plain(each.groups), "rule": each.rule}
+                {
+                    "metric": each.name,
+                    "value": plain(each.value),
+                    "groups": plain(each.groups),
+                    "rule": each.rule,
+                    "ours": plain(each.ours),
+                }
                 for each in self.official
             ],
             "ours": {name: {**each.to_dict(), "rule": rule} for name, each, rule in self._ours()},
@@ -161,21 +168,23 @@ class Scorecard:
         base = {"bench": self.bench.name, "state": self.bench.state, "judge": self.judge}
         told = "; ".join(self.told)
         for figure in self.official:
-            for group, each in {"": figure.value, **figure.groups}.items():
-                yield {
-                    **base,
-                    "figure": f"official: {figure.name}",
-                    "group": group,
-                    **_flat(each),
-                    "rule": figure.rule,
-                    "told": told,
-                }
+            theirs = (f"official: {figure.name}", {"": figure.value, **figure.groups}, figure.rule)
+            ours = [(f"ours: {figure.name}", groups, rule) for rule, groups in figure.ours.items()]
+            for name, groups, rule in (theirs, *ours):
+                for group, each in groups.items():
+                    yield {**base, "figure": name, "group": group, **_flat(each), "rule": rule, "told": told}
         for name, each, rule in self._ours():
             yield {**base, "figure": name, "group": "", **_flat(each), "rule": rule, "told": told}
         for name, number, rule in _costs(self.spent):
             blank = dict.fromkeys(("low", "high", "level", "dropped"), "")
             cells = {"n": self.spent["verdicts"], "value": number, **blank, "rule": rule, "told": told}
             yield {**base, "figure": name, "group": "", **cells}
+
+
+def _by_group(figure: OfficialFigure) -> Iterator[tuple[str, Mapping[str, Estimate]]]:
+    """The authors' figure of each group, then ours beside it."""
+    yield figure.name, figure.groups
+    yield from ((f"ours: {figure.name}, {rule}", each) for rule, each in figure.ours.items())
 
 
 def _flat(each: Estimate) -> dict[str, Any]:
@@ -195,25 +204,35 @@ def _bounds(worst: float | None, best: float | None) -> str:
     return f"between {worst:.4f} and {best:.4f} whatever the missing verdicts had been"
 
 
-def scorecard(run: Path, asked: AuditPlan | None = None, *, about: Path | None = None) -> Scorecard:
+def scorecard(
+    run: Path, asked: AuditPlan | None = None, *, about: Path | None = None, told: Sequence[str] = ()
+) -> Scorecard:
     """The scorecard of a run that `dikast bench run` made; UserError for any other folder.
 
-    `about` is the folder that names the bench; for a judge of a panel, the panel's.
+    `about` is the folder that names the bench; for a judge of a panel, the panel's. `told` is told beside what that
+    folder says of the rows.
     """
-    told = read_about(about or run)
+    noted = read_about(about or run)
     bench = bench_of(about or run)
-    if told["hash"] not in bench.hashes:
+    if noted["hash"] not in bench.hashes:
         raise UserError(f"{run}: bench {bench.name!r} has changed since this run: run it again into a new folder")
     groups = sorted(bench.groups, key=lambda name: name != bench.official.group)
-    plan = replace(asked or AuditPlan(run), file=run, by=tuple(groups[:1]))
+    plan = asked or AuditPlan(run)
+    if plan.second and not plan.second.startswith("="):
+        groups.append(plan.second)  # the models that play against the baseline
+    plan = replace(plan, file=run, by=tuple(groups[:1]))
     plan = _with_raters(plan, bench, about or run)
     summary = Run(run).summary
     crossed = [(name,) for name in groups]
     alone = Run(run).kind == "from-absolute"
-    notes = [*_run_notes(told), *([ALONE] if alone else [])]
+    notes = [*_run_notes(noted), *told, *([ALONE] if alone else [])]
     with of_choices(plan) as read:
-        found = measured(bench, read, str(summary["judge"]), notes, _spent(summary), crossed)
-    left = tuple(told.get("without", ()))
+        try:
+            found = measured(bench, read, str(summary["judge"]), notes, _spent(summary), crossed)
+        except NothingToRankError:
+            bare = replace(read, first="", second="", anchor="")
+            found = measured(bench, bare, str(summary["judge"]), notes, _spent(summary), crossed)
+    left = tuple(noted.get("without", ()))
     audit = replace(found.audit, source=str(run))
     return replace(found, audit=audit, plan=plan, without=left, alone=alone or found.alone)
 

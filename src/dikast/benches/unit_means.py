@@ -75,6 +75,19 @@ class Units:
         return kept_within(replace(found, low=low, high=high, method=method), self.bounds)
 
 
+def joined_clusters(unit: Codes, cluster: Codes) -> Codes:
+    """The cluster of each unit (u,), from the unit and the cluster of each of its rows (n,).
+
+    Units that share a cluster, directly or through others, are one.
+    """
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    units, clusters = int(unit.max()) + 1, int(cluster.max()) + 1
+    met = coo_matrix((np.ones(len(unit)), (unit, units + cluster)), shape=(units + clusters,) * 2)
+    return np.asarray(connected_components(met, directed=False)[1][:units], np.int64)
+
+
 def mean_of(parts: Mapping[str, Estimate], weights: Mapping[str, float], level: float, bounds: Bounds) -> Estimate:
     """The weighted mean of independent means.
 

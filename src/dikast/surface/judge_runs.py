@@ -98,8 +98,12 @@ def judges_of(
     format: str | Path | Format | None,
     mistakes: Mistakes,
     say: Callable[[str, str], None] = lambda spec, kind: None,
+    engines: dict[str, Engine] | None = None,
 ) -> list[Judge]:
-    """The judges that the options make; raises all mistakes. `say` hears each spec whose own format is asked in."""
+    """The judges that the options make; raises all mistakes. `say` hears each spec whose own format is asked in.
+
+    `engines` are those that are open, by spec; a spec that is not among them is opened and added.
+    """
     told.check(mistakes)
     draws, replies = told.draws, told.replies
     scored = mistakes.of(lambda: _rubric(rubric, told.ask.scale))
@@ -107,7 +111,7 @@ def judges_of(
         scored = scored.bare
     named = mistakes.of(lambda: load_format(format) if format is not None else None)
     own = [mistakes.of(partial(_own_format, each, told.place, say)) if format is None else None for each in judges]
-    opened = [mistakes.of(partial(_opened, each, told.ask)) for each in judges]
+    opened = [mistakes.of(partial(_opened, each, told.ask, engines)) for each in judges]
     for spending in ("bounds", "charged"):
         mistakes.of(partial(getattr, told.spend, spending))
     equate = mistakes.of(lambda: Scale.parse(told.ask.equate) if told.ask.equate else None)
@@ -168,8 +172,12 @@ def is_taught(engine: object) -> bool:
     return bool(getattr(engine, "formats", None))
 
 
-def _opened(judge: str | Engine, ask: RunnerOptions) -> Engine:
-    """The engine of a judge, on the machines of a cluster where a runner is named."""
+def _opened(judge: str | Engine, ask: RunnerOptions, engines: dict[str, Engine] | None = None) -> Engine:
+    """The engine of a judge, on the machines of a cluster where a runner is named; one of `engines` if it is open."""
+    if engines is not None and isinstance(judge, str):
+        if judge not in engines:
+            engines[judge] = _opened(judge, ask)
+        return engines[judge]
     if ask.runner is None:
         if ask.workers is not None:
             raise UserError("--workers is for --runner ray")

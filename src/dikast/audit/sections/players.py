@@ -38,20 +38,26 @@ Codes = NDArray[np.int64]
 Masks = NDArray[np.bool_]
 
 
+class NothingToRankError(UserError):
+    """No game with a verdict tells the players apart, or none is the anchor's."""
+
+
 def ranking_tables(data: Data, given: Paired) -> list[Table]:
     """The board, the same with covariates held equal where there are any, and the share of cycles."""
     names, first, second = _players(data)
     data.notes += _no_games(first, second)
     bouts = _bouts(data, given, names, first, second)
     if not len(bouts.first):
-        raise UserError("no pair has both players and a verdict: there is nothing to rank")
+        raise NothingToRankError("no pair has both players and a verdict: there is nothing to rank")
     anchor = data.plan.anchor or (data.plan.first[1:] if data.plan.first.startswith("=") else "")
     if anchor and anchor not in names:
         raise UserError(f"--anchor {anchor}: no such player; there are {', '.join(sorted(names)[:30])}")
     how = data.plan.resampling
     ranking = rank_players(bouts, how, anchor=anchor)
     if anchor and not ranking.played[names.index(anchor)]:
-        raise UserError(f"--anchor {anchor}: it has no game with a verdict; leave --anchor out or name another player")
+        raise NothingToRankError(
+            f"--anchor {anchor}: it has no game with a verdict; leave --anchor out or name another player"
+        )
     by_order, length = _bouts_by_order(data, given, names, first, second), "length" in data.numbers
     if by_order is not None and length and not covariates_known_apart(by_order):
         by_order, length = _bouts_by_order(data, given, names, first, second, length=False), False

@@ -11,7 +11,7 @@ from dikast.audit.plan import AuditPlan
 from dikast.audit.tables.column_file import read_columns
 from dikast.benches.bench_rows import LENGTH, PROMPT
 from dikast.benches.brought import MODEL
-from dikast.benches.definition import load_bench
+from dikast.benches.definition import Bench, load_bench
 from dikast.benches.leaving_out import with_differences
 from dikast.benches.scorecard import BENCH, Scorecard, bench_of, measured, scorecard, to_markdown
 from dikast.core.checking import Mistakes, fit, keys_of
@@ -24,6 +24,12 @@ from dikast.surface.commands.audit_command import completed
 from dikast.surface.report.report_file import judge_folders
 
 KINDS = (".html", ".md", ".json", ".csv")
+_BROUGHT = "the responses that were brought"  # the player that no record names
+_PROMPTS_UNKNOWN = (
+    "which items share a prompt is not known (the run was made by an earlier version, or its rows hold no prompt): "
+    "intervals take items as independent, and are too narrow where they are not; running the same command again asks "
+    "nothing twice and notes the prompts of rows that hold them"
+)
 _OWN = ("scale", "parse", "columns", "judge")  # keys of a configuration of columns in addition to those of a plan
 
 
@@ -44,30 +50,33 @@ def cards_of(asked: BenchReportOptions) -> list[Scorecard]:
             raise UserError(f"{each}: holds no run of `dikast bench run`")
         for folder in folders:
             for judged in judge_folders(folder):
-                plan = _with_columns(
+                plan, told = _with_columns(
                     AuditPlan(judged, gold=asked.gold, draws=asked.draws, level=asked.level, seed=asked.seed),
-                    brought=bench_of(folder).responses == "to be brought",
+                    bench_of(folder),
                 )
-                found.append(scorecard(judged, plan, about=folder))
+                found.append(scorecard(judged, plan, about=folder, told=told))
     return with_differences(found)
 
 
-def _with_columns(plan: AuditPlan, *, brought: bool) -> AuditPlan:
+def _with_columns(plan: AuditPlan, bench: Bench) -> tuple[AuditPlan, tuple[str, ...]]:
     """The plan of a run with the columns of lengths and, of brought responses, of models, if its items have them.
 
     Where several items are responses to one prompt, prompts are the clusters: such items are not independent. An item
-    whose row holds no prompt is a cluster of its own.
+    whose row holds no prompt is a cluster of its own. Then what to tell where no item's prompt is known.
     """
     from dikast.audit.tables.run_rows import has_gold, kept_metadata
 
     known = [each.get("meta", {}) for each in kept_metadata(plan.file).values()]
     length = LENGTH if any(LENGTH in each for each in known) else ""
-    several = brought and len({str(each[MODEL]) for each in known if MODEL in each}) > 1
-    labelled = bool(plan.gold) or has_gold(plan.file)
-    system = MODEL if several and labelled and Run(plan.file).kind == "absolute" else ""
+    models = {str(each[MODEL]) for each in known if MODEL in each} if bench.responses == "to be brought" else set()
+    labelled, kind = bool(plan.gold) or has_gold(plan.file), Run(plan.file).kind
+    system = MODEL if len(models) > 1 and labelled and kind == "absolute" else ""
+    if bench.baseline and kind == "pairwise":
+        plan = replace(plan, first=f"={bench.baseline}", second=MODEL if models else f"={_BROUGHT}")
     prompts = [each[PROMPT] for each in known if PROMPT in each]
     shared = 1 < len(set(prompts)) < len(prompts)
-    return replace(plan, length=length, system=system, cluster=PROMPT if shared else "")
+    told = () if prompts or not known else (_PROMPTS_UNKNOWN,)
+    return replace(plan, length=length, system=system, cluster=PROMPT if shared else ""), told
 
 
 def _of_file(file: Path, asked: BenchReportOptions) -> Scorecard:

@@ -23,7 +23,7 @@ from dikast.core.part import text_of
 from dikast.core.records import write_items, write_records
 from dikast.core.runs.run_files import checksum, record, write_checked
 from dikast.core.text import Located, counted
-from dikast.engines.base import Sampling
+from dikast.engines.base import Engine, Sampling
 from dikast.engines.spec import open_engine
 from dikast.judging.judge import Judge
 from dikast.judging.run_options import (
@@ -232,9 +232,16 @@ def _format(bench: Bench, asked: BenchRunOptions, rows: BenchRows, brought: Brou
     return learnt.format
 
 
-def open_judges(run: BenchRun) -> list[Judge]:
-    """The judges of the run; UserError with all mistakes."""
-    return judges_of(run.told, run.told.ask.judge, run.told.ask.rubric, run.format, Mistakes(Located({}, "options")))
+def open_judges(runs: Sequence[BenchRun]) -> list[list[Judge]]:
+    """The judges of each run; UserError with all mistakes. They share the engine of a judge: a model is loaded once."""
+    engines: dict[str, Engine] = {}
+    return [
+        judges_of(
+            each.told, each.told.ask.judge, each.told.ask.rubric, each.format, Mistakes(Located({}, "options")),
+            engines=engines,
+        )
+        for each in runs
+    ]  # fmt: skip
 
 
 def run_bench(run: BenchRun, judges: Sequence[Judge], *, quiet: bool) -> Judged:

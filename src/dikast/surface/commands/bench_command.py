@@ -87,9 +87,8 @@ def show(
         f"rubrics of each row, from {bench.rubrics.file}" if bench.rubrics is not None else f"rubric {bench.rubric}"
     )
     own = bench.protocol
-    orders = f"{own.orders} order{'s' * (own.orders == 'both')}; " if bench.kind == "pairs" else ""
     drawn = f" at temperature {own.temperature:g}, top-p {own.top_p:g}" if own.samples > 1 else ""
-    protocol = f"the authors': {orders}{counted(own.samples, 'sample')}{drawn}; a missing verdict: {own.missing}"
+    protocol = f"the authors': {counted(own.samples, 'sample')}{drawn}; a missing verdict: {own.missing}"
     lines = {
         "state": f"{bench.state}: {bench.standing}" + (f" ({bench.proof})" if bench.proof else ""),
         "not checked": ", ".join(bench.from_memory),
@@ -151,7 +150,7 @@ def run(
         prepare(bench, name, asked, draws, replies, spend, media)
         for bench, name in zip(benches, asked.benches, strict=True)
     ]
-    judges = [open_judges(each) for each in made]
+    judges = open_judges(made)
     if not shown.quiet:
         for each in made:
             _tell_licence(each.bench, each.folder)
