@@ -2,19 +2,20 @@
 
 import gzip
 import json
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 
-def lines(path: Path) -> list[dict[str, Any]]:
+def _lines(path: Path) -> list[dict[str, Any]]:
     opened = gzip.open if path.suffix == ".gz" else open
     with opened(path, "rb") as file:
         return [orjson.loads(line) for line in file]
 
 
-def whole(path: Path) -> Any:
+def _whole(path: Path) -> Any:
     opened = gzip.open if path.suffix == ".gz" else open
     with opened(path, "rb") as file:
         return orjson.loads(file.read())
@@ -26,8 +27,16 @@ def put(path: Path, value: Any, *, rows: bool = False) -> None:
     path.write_text(text)
 
 
-def lay_out(recorded: Path, folder: Path) -> list[str]:
-    """Write what `recorded` holds of the benches' rows into `folder`; the names of the benches that can be read."""
+def lay_out(recorded: Path, folder: Path, most: int | None = None) -> list[str]:
+    """Write what `recorded` holds of the benches' rows into `folder`, `most` of each file; the benches' names."""
+
+    def lines(path: Path) -> list[dict[str, Any]]:
+        return _lines(path)[:most]
+
+    def whole(path: Path) -> Any:
+        value = _whole(path)
+        return dict(islice(value.items(), most)) if isinstance(value, dict) else value[:most]
+
     benches = recorded / "benches"
     for name in ("Natural", "Adversarial/Neighbor", "Adversarial/GPTInst", "Adversarial/GPTOut", "Adversarial/Manual"):
         put(

@@ -15,9 +15,12 @@ import tiny_models
 from benches.own_bench import cards, figure, judge_own, own, run
 from benches.published import lay_out
 from dikast.benches.bench_rows import read_rows
-from dikast.benches.definition import load_bench
+from dikast.benches.definition import Bench, load_bench, names
 from dikast.core.errors import UserError
+from dikast.core.records import write_records
 from dikast.core.runs.run_files import write_checked
+from dikast.engines.base import Engine
+from dikast.engines.spec import open_engine
 from dikast.surface.cli import app
 
 PNG = b"\x89PNG, never opened: the folder is refused first"
@@ -188,6 +191,36 @@ def test_upstream_weighs_math_as_much_as_code() -> None:
 
 def figure_groups(card: dict[str, Any]) -> set[str]:
     return set(card["official"][0]["groups"])
+
+
+def test_models_against_a_baseline_have_scores_win_rates_and_rewards(tmp_path: Path) -> None:
+    rows = [{"id": f"q{i}", "q": f"{i}?", "base": "as long as any"} for i in range(12)]
+    official = {"metric": ["bradley-terry score", "win rate", "reward"], "failures": "tie", "ties": "half"}
+    keys = {
+        "kind": "pairs", "fields": {"id": "id", "instruction": "q", "response": "base"}, "official": official,
+        "responses": "to be brought", "baseline": "base",
+    }  # fmt: skip
+    answers, bench = tmp_path / "answers.jsonl", own(tmp_path, rows, **keys)
+    given = [{"id": f"q{i}", "response": text, "model": model} for i in range(12)
+             for model, text in (("long", "as long as any " * 40), ("short", "as"))]  # fmt: skip
+    answers.write_text("".join(json.dumps(each) + "\n" for each in given))
+    judged = judge_own(bench, "mock:prefers-long,r=0,per_doubling=1", tmp_path / "a", "--responses", answers)
+    score, wins, rewards = judged["official"]
+    assert set(score["groups"]) == set(wins["groups"]) == {"long", "short"}
+    assert score["groups"]["long"]["value"] > 0.9 > 0.1 > score["groups"]["short"]["value"]
+    assert "one for each of 2 models" in score["value"]["note"]
+    assert wins["groups"]["long"]["value"] > 0.9
+    assert rewards["groups"]["long"]["value"] == pytest.approx(wins["groups"]["long"]["value"] - 0.5)  # no strong ones
+    slots = judge_own(bench, "mock:first-slot", tmp_path / "b", "--responses", answers)
+    assert [each["groups"]["long"]["value"] for each in slots["official"]] == pytest.approx([0.5, 0.5, 0])
+    assert "being shown first equal" in " ".join(slots["official"][0]["ours"])
+    silent = judge_own(bench, "mock:failing", tmp_path / "c", "--responses", answers, code=3)["official"]
+    assert silent[0]["value"]["note"].startswith("undefined: needs a verdict")
+    assert [each["groups"]["long"]["value"] for each in silent[1:]] == [0.5, 0]  # ties, as the authors count them
+    assert [each["ours"]["rows with a verdict"]["long"]["value"] for each in silent[1:]] == [None, None]
+    answers.write_text("".join(json.dumps({"id": f"q{i}", "response": "as " * 99}) + "\n" for i in range(12)))
+    alone = judge_own(bench, "mock:prefers-long,r=0,per_doubling=1", tmp_path / "d", "--responses", answers)
+    assert figure(alone, "bradley-terry score")["value"] > 0.9
 
 
 def test_several_raters_are_the_ceiling_of_a_live_judge(tmp_path: Path) -> None:
@@ -447,6 +480,29 @@ def test_all_benches_are_known_before_any_row_is_fetched(tmp_path: Path) -> None
     assert "did you mean 'judgebench'" in str(done.exception)  # and not that the rows of llmbar are missing
 
 
+def test_a_licence_is_told_once_and_a_judge_is_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[Any] = []
+
+    def open_one(spec: Any) -> Engine:
+        opened.append(spec)
+        return open_engine(spec)
+
+    monkeypatch.setattr("dikast.surface.judge_runs.open_engine", open_one)
+    keys = {
+        "kind": "scores", "fields": {"instruction": "q", "response": "a"}, "official": {"metric": "mean score"},
+        "licence": "CC BY-NC 4.0", "forbids": "commercial use",
+    }  # fmt: skip
+    rows = [{"q": "1?", "a": "x"}]
+    other = own(tmp_path, rows, **keys, name="other").rename(tmp_path / "other.yaml")
+    bench = own(tmp_path, rows, **keys)
+    words = ("run", other, bench, "--judge", "mock:constant", "--data", tmp_path, "--out", tmp_path / "o")
+    first, again = run(*words), run(*words)
+    licence = "hf.co/datasets/org/mine @ no revision pinned, licence: CC BY-NC 4.0; it forbids commercial use"
+    assert [f"{name}: {licence}" in first.stderr for name in ("other", "mine")] == [True, True], first.stderr
+    assert "licence: " not in again.stderr
+    assert opened == ["mock:constant"] * 2  # one for both benches, in each call
+
+
 def test_what_the_authors_draw_is_shown() -> None:
     told = run("show", "vicuna").stdout
     assert "3 samples at temperature 1, top-p 0.9" in told
@@ -505,22 +561,67 @@ def test_a_bench_is_drafted_from_its_rows_and_checked(tmp_path: Path) -> None:
     assert "at most 40" in str(run("new", path).exception)
 
 
-def test_feedback_data_is_checked_against_a_bench(recorded: Path, tmp_path: Path) -> None:
-    lay_out(recorded, tmp_path / "rows")
+def _row(bench: Bench, said: str) -> dict[str, Any]:
+    """A row of a bench by its own map, whose instruction (or else its responses) is `said`."""
+    row: dict[str, Any] = {f"orig_score{i}_description": f"level {i}" for i in range(1, 6)} if bench.reader else {}
+    row |= {f"orig_{name}": f"the {name} of {bench.name}" for name in ("criteria", "reference_answer", "response")}
+    row |= {"orig_instruction": said, "orig_response_A": "one", "orig_response_B": "two"}
+    mapped = [each for own in (bench.fields, *bench.variants.values()) for each in own.items()]
+    spoken = "instruction" if any(name == "instruction" for name, _ in mapped) else "response"
+    for name, paths in mapped:
+        for path in paths if isinstance(paths, list) else [paths]:
+            row[path] = said if name == spoken else f"the {path} of {bench.name}"
+    if (gold := bench.gold) is not None:
+        first = str(next(iter(gold.values), gold.default))
+        value = 3 if gold.scale else 1 if gold.count else "ABCD" if gold.order else first
+        row |= dict.fromkeys(gold.column, json.loads(first) if first.startswith("[") else value)
+    for column in bench.groups.values():
+        row.setdefault(column.partition("/")[0], "g")
+    if bench.rubrics is not None:
+        row[bench.rubrics.column] = ["Brief"]
+    return row
+
+
+def _lay_out_one(bench: Bench, folder: Path, row: dict[str, Any]) -> None:
+    """The row in each file of its source: JSON, JSON Lines or Parquet, where the bench looks for it."""
+    for path in bench.source.files:
+        file = folder / bench.name / path.replace("*", "0")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if file.suffix == ".parquet":
+            write_records(file, [row])
+        else:
+            file.write_text(
+                json.dumps({"pairs": [row]} if bench.source.at == "pairs" else row if "l" in file.suffix else [row])
+            )
+    if bench.rubrics is not None:
+        (folder / bench.name / bench.rubrics.file).parent.mkdir(parents=True)
+        skill = {"Skill": "Brief", "Criteria": "Brief?", "Scoring": dict.fromkeys("12345", "x")}
+        (folder / bench.name / bench.rubrics.file).write_text(json.dumps([skill]))
+
+
+def test_feedback_data_is_checked_against_every_bench(recorded: Path, tmp_path: Path) -> None:
+    here = lay_out(recorded, tmp_path / "rows", most=9)
+    others = {
+        name: f"What would the authors of {name} ask in a sentence of theirs?" for name in names() if name not in here
+    }
+    for name, said in others.items():
+        _lay_out_one(load_bench(name), tmp_path / "rows", _row(load_bench(name), said))
     questions = tmp_path / "rows/fastchat/llm_judge/data/mt_bench/question.jsonl"
     stolen = json.loads(questions.read_text().splitlines()[3])["turns"][0]
     data = tmp_path / "data.jsonl"
     rows = [{"id": "a", "instruction": stolen, "response": "x"}, {"id": "b", "instruction": "New.", "response": "y"}]
+    rows += [{"id": name, "instruction": said, "response": said} for name, said in others.items()]
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))
     words = ["corpus", "check", str(data), "--exact", "--json", "--bench-data", str(tmp_path / "rows")]
-    benches = {"bench:mt-bench-turn-1": 80, "bench:biggen": 200, "bench:perception-bench": 3}
+    benches = [f"bench:{name}" for name in names()]
     done = CliRunner().invoke(app, [*words, *(word for name in benches for word in ("--against", name))])
     assert done.exit_code == 0, (done.output, done.exception)
     assert "bench:biggen: BiGGen-Bench/sample_responses.json is not the published file" in done.stderr
     found = json.loads(done.stdout)
-    assert found["against"] == benches
+    assert list(found["against"]) == benches
+    assert all(found["against"].values())
     leaked = {name: each["found"] for name, each in found["findings"].items() if "leaked" in name}
-    assert sum(leaked.values()) == 1, found["findings"]
+    assert sum(leaked.values()) == 1 + len(others), found["findings"]
     wrong = CliRunner().invoke(app, [*words, "--against", "bench:mt-bnch"])
     assert "did you mean" in str(wrong.exception)
 
@@ -528,8 +629,7 @@ def test_feedback_data_is_checked_against_a_bench(recorded: Path, tmp_path: Path
 @pytest.mark.slow
 @pytest.mark.parametrize("judge", JUDGES)
 def test_every_bench_on_disk_gives_a_scorecard(judge: str, recorded: Path, tmp_path: Path) -> None:
-    names = lay_out(recorded, tmp_path / "rows")
-    here = [load_bench(name) for name in names]
+    here = [load_bench(name) for name in lay_out(recorded, tmp_path / "rows")]
     text = [bench.name for bench in here if bench.responses == "in the rows"]
     brought = [bench for bench in here if bench.responses == "to be brought"]
     for bench in here:
@@ -588,25 +688,25 @@ def _draw(name: str, rows: Path) -> None:
 
 @pytest.mark.slow
 def test_a_tiny_untrained_vision_model_is_told_as_what_it_is(recorded: Path, tmp_path: Path) -> None:
-    """Rows of all benches on disk; the pictures that they name are drawn here."""
-    names = lay_out(recorded, tmp_path / "rows")
-    pictured = {name for name in names if load_bench(name).media != "none"}
-    for name in pictured:
-        _draw(name, tmp_path / "rows")
+    """Rows of all benches on disk; the pictures that the first ones name are drawn here."""
+    here = lay_out(recorded, tmp_path / "rows", most=45)
+    for name in here:
+        if load_bench(name).media != "none":
+            _draw(name, tmp_path / "rows")
     model = tiny_models.build("qwen_vl", tmp_path / "model")
     common = ("--judge", model, "--data", tmp_path / "rows", "--unverified-rows", "--skip-missing", "-q", "--limit", 3,
               "--read", "only")  # fmt: skip
-    inside = [name for name in names if load_bench(name).responses == "in the rows"]
+    inside = [name for name in here if load_bench(name).responses == "in the rows"]
     done = run("run", *inside, "--out", tmp_path / "out", *common)
     assert done.exit_code in (0, 3), (done.output, done.exception)
-    for name in set(names) - set(inside):
+    for name in set(here) - set(inside):
         answers = tmp_path / f"{name}.jsonl"
         given = [{"id": each, "response": "An answer."} for each in _ids(name, tmp_path / "rows")]
         answers.write_text("".join(json.dumps(each) + "\n" for each in given))
         done = run("run", name, "--out", tmp_path / "out", "--responses", answers, *common)
         assert done.exit_code in (0, 3), (done.output, done.exception)
     found = cards(tmp_path / "out")
-    assert set(found) == set(names)
+    assert set(found) == set(here)
     for name in ("tifa", "mmrb2"):
         assert any("rows left out: a picture is missing" in told for told in found[name]["told"])
         assert any("a sample of 3 of" in told for told in found[name]["told"])

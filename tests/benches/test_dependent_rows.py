@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from benches.own_bench import cards, figure, judge_own, own, run
+from dikast.benches.unit_means import joined_clusters
+from dikast.core.runs.run_files import write_checked
 
 STUDENT = {4: 3.1824, 5: 2.7764, 6: 2.5706, 8: 2.3646}  # two-sided, 95 %, by the number of clusters
 
@@ -28,6 +30,17 @@ def test_responses_to_one_prompt_are_one_cluster(tmp_path: Path) -> None:
     half = STUDENT[8] * scores.mean(1).std(ddof=1) / 8**0.5
     assert (found["n"], found["value"]) == (24, pytest.approx(scores.mean()))
     assert found["high"] - found["value"] == pytest.approx(half, rel=1e-4)
+    meta = tmp_path / "out/mine/meta.jsonl"
+    lines = [json.loads(line) for line in meta.read_text().splitlines()]
+    for line in lines:  # as earlier versions wrote it
+        del line["meta"]["prompt_id"]
+    write_checked(meta, "".join(json.dumps(line) + "\n" for line in lines).encode())
+    before = cards(tmp_path / "out")["mine"]
+    assert any("which items share a prompt is not known" in told for told in before["told"])
+    assert figure(before)["high"] - figure(before)["value"] < half
+    again = judge_own(bench, judge, tmp_path / "out", "--format", "score-only")
+    assert figure(again)["high"] - figure(again)["value"] == pytest.approx(half, rel=1e-4)
+    assert not any("which items share a prompt" in told for told in again["told"])
     alone = own(tmp_path, [{**row, "q": f"{i}"} for i, row in enumerate(rows)], **keys)
     wide = figure(judge_own(alone, judge, tmp_path / "alone", "--format", "score-only"))
     assert wide["high"] - wide["value"] < half  # 24 prompts say more than 8
@@ -51,6 +64,27 @@ def test_groups_that_share_prompts_are_not_independent(over: str, tmp_path: Path
     assert figure(found)["value"] == pytest.approx(each.mean())
     assert figure(found)["high"] - figure(found)["value"] == pytest.approx(half, rel=1e-4)
     assert "by cluster" in json.dumps(found["official"][0]["value"])
+
+
+def test_groups_of_pairs_that_share_a_prompt_are_one_cluster(tmp_path: Path) -> None:
+    """Each of 8 prompts has four groups of two pairs, all right or all wrong: as if there were 8 groups, not 32."""
+    rows = [{"id": f"{q}{g}{k}", "q": f"question {q}", "a": f"{g}{k}", "b": "no", "g": f"{q}{g}", "l": "ab"[q // 4]}
+            for q in range(8) for g in "stuv" for k in "12"]  # fmt: skip
+    keys: dict[str, Any] = {
+        "kind": "pairs", "fields": {"id": "id", "instruction": "q", "response_0": "a", "response_1": "b"},
+        "gold": {"column": "l", "values": {"a": "a", "b": "b"}}, "groups": {"g": "g"}, "protocol": {"orders": "one"},
+        "official": {"metric": "all of a group", "group": "g"},
+    }  # fmt: skip
+    apart = [{**row, "q": f"question {row['id']}"} for row in rows]
+    wide, narrow = (
+        figure(judge_own(own(tmp_path, each, **keys), "mock:first-slot", tmp_path / name))
+        for name, each in (("shared", rows), ("apart", apart))
+    )
+    assert (wide["n"], wide["value"], narrow["value"]) == (32, 0.5, 0.5)
+    assert wide["high"] - wide["low"] > 1.7 * (narrow["high"] - narrow["low"])
+    # two groups that share no prompt with each other, but both with a third, are one cluster
+    unit, cluster = np.array([0, 1, 2, 2, 3]), np.array([0, 1, 0, 1, 2])
+    assert joined_clusters(unit, cluster).tolist() == [0, 0, 0, 1]
 
 
 def test_a_majority_is_more_than_half_of_the_raters_in_rows_and_in_the_audit(tmp_path: Path) -> None:

@@ -40,15 +40,18 @@ class Brought:
         return {name: said[row] for name, row in rows.items() if row is not None and row in said}
 
 
-def from_file(items: Sequence[Item], path: Path, groups: Collection[str] = ()) -> Brought:
+def from_file(
+    items: Sequence[Item], path: Path, groups: Collection[str] = (), *, rows: Collection[str] = ()
+) -> Brought:
     """Put the responses of a file (records with `id` and `response`, as `grade` takes them) into the items.
 
     If a row already has a response, that is the baseline, and the added one is the second of a pair. A record may also
     have `gold` (what a reference judge or people said of the response), a `rubric` and a `reference` in place of the
     row's, and a `model`: responses of several models to one prompt become items ID/MODEL. Other columns are metadata.
 
-    Ids of other items are counted and listed; items without a response are left out, counted and listed. UserError
-    where no id fits, one model answers a prompt twice, or a column contradicts one of the bench's `groups`.
+    Ids that are none of the bench's `rows` (by default, of the items) are counted and listed; items without a response
+    are left out, counted and listed. UserError where no id fits, one model answers a prompt twice, or a column
+    contradicts one of the bench's `groups`.
     """
     given: dict[str, dict[str, Item]] = {}
     for each in read_repeated(path):
@@ -59,7 +62,7 @@ def from_file(items: Sequence[Item], path: Path, groups: Collection[str] = ()) -
             of = f"of model {model!r}" if model else "(say whose each is in a column 'model')"
             raise UserError(f"{each.origin}: a second response {of} to the prompt {each.id!r}")
         answers[model] = each
-    known = {item.id for item in items}
+    known = {*rows, *(item.id for item in items)}
     strange, lacking = [name for name in given if name not in known], [i.id for i in items if i.id not in given]
     if len(lacking) == len(items):
         raise UserError(
@@ -68,7 +71,8 @@ def from_file(items: Sequence[Item], path: Path, groups: Collection[str] = ()) -
         )
     told = []
     if strange:
-        told.append(f"{counted(len(strange), 'response')} for other ids left out: {_some(strange)}")
+        n = sum(len(given[name]) for name in strange)
+        told.append(f"{counted(n, 'response')} for other ids left out: {_some(strange)}")
     if lacking:
         told.append(f"{counted(len(lacking), 'prompt')} without a response left out: {_some(lacking)}")
     pairs = [(item, each) for item in items for each in given.get(item.id, {}).values()]
@@ -84,9 +88,15 @@ def from_file(items: Sequence[Item], path: Path, groups: Collection[str] = ()) -
             (each.gold_from for answers in given.values() for each in answers.values() if each.gold_from), ""
         )
         told.append(f"gold of {counted(gold, 'response')} from {path.name}" + (f", column {guessed!r}" * bool(guessed)))
-    rows = {new.id: item.id if each.gold is None else None for new, (item, each) in zip(found, pairs, strict=True)}
+    row_of = {new.id: item.id if each.gold is None else None for new, (item, each) in zip(found, pairs, strict=True)}
     prompts = {new.id: said for new, (_, each) in zip(found, pairs, strict=True) if (said := _prompt_of(each))}
-    return Brought(found, (f"responses: {path.name}", *told), rows, prompts)
+    return Brought(found, (_answered(path, found), *told), row_of, prompts)
+
+
+def _answered(path: Path, items: Sequence[Item]) -> str:
+    models = {str(item.meta[MODEL]) for item in items if MODEL in item.meta}
+    of = f" of {counted(len(models), 'model')}" if models else ""
+    return f"responses: {path.name}, {counted(len(items), 'response')}{of}"
 
 
 def _prompt_of(record: Item) -> str:

@@ -92,14 +92,14 @@ def prepare(
     of_rows = bool(bench.rendered) or not _grades_brought(bench)
     rows = read_rows(bench, asked.data, unverified=asked.unverified_rows, native=native and of_rows, pictures=pictures)
     items = stratified(rows.items, tuple(bench.groups), asked.limit, replies.seed)
-    brought = _with_responses(bench, items, asked, replies, folder, dry=spend.dry_run)
+    brought = _with_responses(bench, rows, items, asked, replies, folder, dry=spend.dry_run)
     form = _format(bench, asked, rows, brought)
     if not of_rows and asked.prompt != "dikast" and asked.rubric is None:
         brought = replace(brought, items=with_scale(bench, brought.items))
     if not of_rows and native:
         brought = replace(brought, items=native_items(bench, brought))
     told = (*brought.told, *_asked_notes(bench, asked, draws))
-    about = _about(bench, name, asked, rows, len(brought.items), replies.seed, told)
+    about = _about(bench, name, asked, rows, len(items), replies.seed, told)
     _refuse_other_rows(folder, about, bench)
     pairs = None
     if bench.pairs:
@@ -151,7 +151,14 @@ def _measured(item: Item) -> Item:
 
 
 def _with_responses(
-    bench: Bench, items: list[Item], asked: BenchRunOptions, replies: ReplyOptions, folder: Path, *, dry: bool
+    bench: Bench,
+    rows: BenchRows,
+    items: list[Item],
+    asked: BenchRunOptions,
+    replies: ReplyOptions,
+    folder: Path,
+    *,
+    dry: bool,
 ) -> Brought:
     if bench.responses == "in the rows":
         if asked.responses is not None or asked.policy is not None:
@@ -160,7 +167,7 @@ def _with_responses(
     if asked.responses is not None and asked.policy is not None:
         raise UserError("--responses and --policy both give responses: use one of them")
     if asked.responses is not None:
-        return from_file(items, asked.responses, tuple(bench.groups))
+        return from_file(items, asked.responses, tuple(bench.groups), rows={item.id for item in rows.items})
     if asked.policy is None:
         raise UserError(
             f"{bench.name}: measures responses, and its rows hold none: give --responses FILE (id and response), "
