@@ -483,7 +483,7 @@ def test_all_benches_are_known_before_any_row_is_fetched(tmp_path: Path) -> None
 def test_a_licence_is_told_once_and_a_judge_is_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[Any] = []
 
-    def open_one(spec: Any) -> Engine:
+    def open_one(spec: str) -> Engine:
         opened.append(spec)
         return open_engine(spec)
 
