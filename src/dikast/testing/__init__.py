@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 _HOME = {
     "RULES": "conformance",
+    "StubTeacher": "stub_teacher",
     "assert_grade": "asserting",
     "assert_prefers": "asserting",
     "check_engine": "conformance",
@@ -22,5 +23,6 @@ def __getattr__(name: str) -> Any:
 if TYPE_CHECKING:
     from dikast.testing.asserting import assert_grade, assert_prefers
     from dikast.testing.conformance import RULES, check_engine, sample_requests
+    from dikast.testing.stub_teacher import StubTeacher
 
-__all__ = ["RULES", "assert_grade", "assert_prefers", "check_engine", "sample_requests"]
+__all__ = ["RULES", "StubTeacher", "assert_grade", "assert_prefers", "check_engine", "sample_requests"]

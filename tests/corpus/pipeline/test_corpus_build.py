@@ -18,6 +18,7 @@ from dikast.core.errors import DataError, EngineError, RunError, UserError
 from dikast.core.item import Item
 from dikast.core.part import text_of
 from dikast.core.records import read_items
+from dikast.core.runs.run_files import write_checked
 from dikast.corpus.dedup.text_dedup import Index
 from dikast.corpus.pipeline.build import build, estimate
 from dikast.corpus.pipeline.build_run import Built
@@ -33,6 +34,7 @@ from dikast.corpus.teachers.world_teacher import WorldTeacher
 from dikast.engines.base import Completion, Request
 from dikast.surface.cli import app
 from dikast.surface.progress import stage_line
+from dikast.testing import StubTeacher
 from scripted import Scripted
 
 SEED: dict[str, Any] = {"criterion": "Does the answer name its sources?", "levels": LEVELS}
@@ -187,36 +189,68 @@ def test_what_the_teacher_grades_otherwise_is_dropped(tmp_path: Path) -> None:
     assert build(more, tmp_path / "out", teacher=engine).stages[-1].name == "4-regrade-3"  # the same folder goes on
 
 
-def wavering(request: Request) -> str:
-    """A teacher whose second grading agrees with what it wrote in 70 of 100 cases."""
-    said = answer(replace(request, about={**request.about, "attempt": 2}))
-    if request.about["stage"] == "responses":  # another text at another try
-        extra = fingerprint([message.text for message in request.messages])[:6]
-        return said.replace('"response":"', f'"response":"{extra} ')
-    if request.about["stage"] != "regrade":
-        return said
-    draw = int(fingerprint(["regrade", request.messages[0].text])[:8], 16) / 16**8
-    due = int(said.split()[-1])
-    return said if draw < 0.7 else f"So so.\nVerdict: {due % 5 + 1}"
-
-
 @pytest.mark.parametrize("complete", ["require", "prefer"])
 def test_a_teacher_that_wavers_costs_little_and_loses_little(complete: str, tmp_path: Path) -> None:
     def told(**values: Any) -> Any:
-        return engine_recipe(tmp_path, rubrics=24, instructions=2, rounds=20, complete=complete, words=21, **values)
+        return engine_recipe(tmp_path, rubrics=24, instructions=2, rounds=20, complete=complete, **values)
 
-    sure, calls = Scripted(answer), Scripted(wavering)
+    sure, calls = StubTeacher(words=20), StubTeacher(agreement=0.7, words=20)
     build(told(), tmp_path / "sure", teacher=sure)
     built = build(told(agreement=0.7), tmp_path / "out", teacher=calls)
     assert built.waits == ""
     kept = Counter(item.id.rpartition("-")[0] for item in read_items(tmp_path / "out" / "items.jsonl"))
     whole = sum(n == 5 for n in kept.values())
     assert whole >= 0.7 * 48  # .973 ** 5 = .87 of them are expected
-    assert len(calls.requests) <= 2 * len(sure.requests)
+    assert calls.calls.total() <= 2 * sure.calls.total()
     expected = sum(each.calls for each in estimate(told(agreement=0.7)))
-    assert abs(expected / len(calls.requests) - 1) <= 0.2
+    assert abs(expected / calls.calls.total() - 1) <= 0.2
     assert max(built.kept.values()) == min(built.kept.values())  # balanced, with what incomplete ones add too
     assert (len(kept) > whole) == (complete == "prefer")
+
+
+def test_requests_follow_a_plan_and_are_cut_to_fit_the_reply(tmp_path: Path) -> None:
+    told = engine_recipe(tmp_path, rubrics=3, instructions=12, words=120, regrade=False, complete=False)
+    teacher = StubTeacher()
+    built = build(told, tmp_path / "out", teacher=teacher)
+    assert (built.items, built.waits) == (3 * 12 * 5, "")
+    assert teacher.calls["instructions"] == 3 * 3  # 5, 5 and 2: 2,048 tokens hold no 12
+    assert {each.stage: each.calls for each in estimate(told)}["2-instructions"] == 9
+    items = list(read_items(tmp_path / "out" / "items.jsonl"))
+    assert len({item.id for item in items}) == 180
+    plans = {item.id.rpartition("-")[0]: item.meta["plan"] for item in items}
+    assert len({each["topic"] for each in plans.values()}) == 36  # none twice before all were drawn
+    asked = [request for request in teacher.requests if request.about["stage"] == "instructions"]
+    lines = "".join(f"  - {'; '.join(f'{k}: {v}' for k, v in plans[f'r0-i{i}'].items())}\n" for i in range(5, 10))
+    assert lines.replace("  - ", "- ") in asked[1].messages[0].text
+    rubrics = next(request for request in teacher.requests if request.about["stage"] == "rubrics")
+    assert all(text in rubrics.messages[0].text for text in LEVELS.values())  # seeds are shown with their levels
+
+    (tmp_path / "plan.yaml").write_text("topic: [rivers]\nlanguage: [German, French]\n")
+    mine = StubTeacher(words=20)
+    built = build(engine_recipe(tmp_path, plan="plan.yaml", rubrics=1), tmp_path / "mine", teacher=mine)
+    found = {item.meta["plan"]["language"] for item in read_items(tmp_path / "mine" / "items.jsonl")}
+    assert found == {"German", "French"}
+    said = [request.messages[0].text for request in mine.requests if request.about["stage"] == "responses"]
+    assert [sum(name in text for text in said) for name in ("German", "French")] == [5, 5]
+    for text, why in (("topics: [a]", "did you mean 'topic'"), ("task: []", "at least one text"), ("[a]", "a mapping")):
+        (tmp_path / "plan.yaml").write_text(text)
+        with pytest.raises(DataError, match=why):
+            build(engine_recipe(tmp_path, plan="plan.yaml", rubrics=1), tmp_path / "bad", teacher=mine)
+    with pytest.raises(DataError, match="set max_tokens to at least 4,000"):
+        engine_recipe(tmp_path, words=2000)
+
+
+def test_rubrics_like_an_earlier_one_are_fed_back(tmp_path: Path) -> None:
+    def repeating(request: Request, reply: str) -> str:
+        first = request.about["stage"] == "rubrics" and request.about["first"] == 0
+        return orjson.dumps({"rubrics": [SEED]}).decode() if first else reply
+
+    teacher = StubTeacher(words=20, change=repeating)
+    built = build(engine_recipe(tmp_path, near=True, rubrics=2, instructions=1), tmp_path / "out", teacher=teacher)
+    assert built.dropped["near-duplicate rubric"] == 1
+    first, second = (r.messages[0].text for r in teacher.requests if r.about["stage"] == "rubrics")
+    assert "refused because one like them exists" not in first
+    assert f"refused because one like them exists ]==\n- {SEED['criterion']}\n" in second
 
 
 def test_nothing_is_asked_about_an_instruction_that_repeats_another(tmp_path: Path) -> None:
@@ -342,6 +376,13 @@ def test_another_recipe_s_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "other" / "notes.txt").write_text("mine")
     with pytest.raises(UserError, match="not a build"):
         build(load_recipe(recipe(tmp_path, rubrics=1, instructions=1)), tmp_path / "other")
+    told = engine_recipe(tmp_path, rubrics=1, instructions=1)
+    build(told, tmp_path / "old", teacher=StubTeacher(words=20))
+    kept = orjson.loads((tmp_path / "old" / "build.json").read_bytes())
+    kept["prompts"]["responses"] = "0"
+    write_checked(tmp_path / "old" / "build.json", orjson.dumps(kept))
+    with pytest.raises(UserError, match=r"another version of Dikast, whose prompts differ \(responses\)"):
+        build(told, tmp_path / "old", teacher=StubTeacher(words=20))
 
 
 def test_bad_seeds_are_told_by_line(tmp_path: Path) -> None:
@@ -383,11 +424,8 @@ def test_a_bad_recipe_is_told_whole(tmp_path: Path) -> None:
         "'tolerance': expected a number from 0 to 1, got 3",
         "'source' is not an option of",
         "'words': expected a whole number, got 'many'",
-        "needs 'seeds'",
     ):
         assert part in str(caught.value)
-    with pytest.raises(DataError, match="needs 'seeds'"):
-        load_recipe(recipe(tmp_path, teacher="mock:constant"))
     with pytest.raises(UserError, match="does not exist"):
         build(load_recipe(recipe(tmp_path, teacher="mock:constant", seeds="no.yaml")), tmp_path / "out")
     with pytest.raises(UserError, match="no world 'moon'"):

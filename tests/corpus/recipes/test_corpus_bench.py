@@ -153,7 +153,7 @@ def test_bad_input(tmp_path: Path) -> None:
     for given, told in (
         ({"of": "sounds"}, "must be text or images"),
         ({"responses": 6}, "at most 5"),
-        ({"teacher": "mock:constant"}, "needs 'seeds'"),
+        ({"teacher": "mock:constant", "words": 2000}, "set max_tokens to at least 4,000"),
         ({"of": "images", "teacher": "mock:constant"}, "needs 'images'"),
         ({"apart_from": 3}, "a list of text"),
     ):

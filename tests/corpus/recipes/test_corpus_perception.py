@@ -139,7 +139,8 @@ def test_rubrics_that_do_not_fit_are_asked_for_again_and_every_stage_is_shown_it
     assert all(len(shown(request)) == 1 for request in engine.requests)
     second = next(r for r in engine.requests if r.about["stage"] == "rubrics" and r.about["first"] == 2)
     assert re.search(r"that this picture has \]==\n- .*number 1 of 0", second.messages[0].text)
-    assert re.search(r"did not suit this picture \]==\n- .*number 0 of 0", second.messages[0].text)
+    assert re.search(r"did not suit this picture \]==\n- .*number 0 of 0\? \(It is so\.\)\n", second.messages[0].text)
+    assert "Rubrics for other pictures" in second.messages[0].text  # those that come with Dikast
     item = next(read_items(tmp_path / "out" / "items.jsonl"))
     assert item.images[0].source == "../photos/0.png"
     assert item.meta["lineage"]["picture"] == 0
@@ -158,6 +159,7 @@ def test_rounds_are_bounded_and_enough_is_a_share(tmp_path: Path) -> None:
     assert sum(s.name.startswith("1-fit") for s in none.stages) == 3
     assert none.items == 0
     assert none.dropped["image without a rubric that fits"] == 2
+    assert re.search(r"0\.png: no rubric fits, such as: .* \(It is so\.\)$", none.notes[0])
 
 
 def test_the_same_request_about_two_pictures_is_no_duplicate(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from dikast.corpus.pipeline.journal import finished
 from dikast.corpus.pipeline.recipe_file import load_recipe
 from dikast.corpus.pipeline.stage import prompt
 from dikast.corpus.recipes import KINDS
-from dikast.corpus.sources.seed_rubrics import load_seeds
+from dikast.corpus.sources.seed_rubrics import SEEDS, load_seeds
 from dikast.corpus.sources.sensitive import sensitive_at
 from dikast.engines.base import Request
 from scripted import Scripted
@@ -189,8 +189,9 @@ def test_seeds_that_overlap_run_backwards_or_ask_twice_are_told(tmp_path: Path) 
 
 
 def test_what_ships_can_be_run() -> None:
-    assert len(load_seeds(SHIPPED / "seeds.yaml")) == 20
-    found = {path.stem: load_recipe(path) for path in SHIPPED.glob("*.yaml") if path.stem != "seeds"}
+    for name in ("text", "pictures"):
+        assert len({each["criterion"] for each in load_seeds(SEEDS / f"{name}.yaml")}) == 50
+    found = {path.stem: load_recipe(path) for path in SHIPPED.glob("*.yaml")}
     assert {"feedback", "preference", "critic-pairwise", "bench", "self-improvement"} <= found.keys()
     assert {each.recipe for each in found.values()} <= KINDS.keys()
     for name in ("feedback",):

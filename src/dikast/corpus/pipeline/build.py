@@ -99,7 +99,7 @@ def known_price(recipe: Recipe) -> Price | None:
 
 def _claim(folder: Path, recipe: Recipe, engine: Engine) -> list[str]:
     """Record in the folder what is built there; UserError if it belongs to another recipe. Returns remarks."""
-    told = {
+    told: dict[str, Any] = {
         "recipe": recipe.told,
         "hash": recipe.hash,
         "prompts": {name: prompt(name).hash for name in KINDS[recipe.recipe].prompts},
@@ -111,13 +111,23 @@ def _claim(folder: Path, recipe: Recipe, engine: Engine) -> list[str]:
         if not path.is_file():
             raise UserError(f"{folder}: is not empty and not a build; name a new folder, or empty it")
         notes += _changed(folder)
-        before, now = _read(path), orjson.loads(orjson.dumps(told))
+        before = _read(path)
+        if recipe.world and before is not None:  # a world reads no prompts, and a task's key covers what it was asked
+            told["prompts"] = before.get("prompts", told["prompts"])
+        now = orjson.loads(orjson.dumps(told))
         if before is None:  # a task's key covers recipe, teacher and prompt, so no answer is taken for that of another
             notes.append(f"{LOCK} was damaged and is written anew; answers of another recipe are not used")
         differs = [key for key in now if before is not None and before.get(key) != now[key]]
         if differs:
             old, new = (before or {}).get("recipe") or {}, now["recipe"]
             keys = [key for key in new if old.get(key) != new[key]] or differs
+            if keys == ["prompts"]:
+                asked = (before or {}).get("prompts") or {}
+                prompts = ", ".join(name for name, each in now["prompts"].items() if asked.get(name) != each)
+                raise UserError(
+                    f"{folder}: was begun with another version of Dikast, whose prompts differ ({prompts}): name a new"
+                    " folder, or finish it with that version"
+                )
             raise UserError(f"{folder}: was built by another recipe ({', '.join(keys)} differ); name a new folder")
     write_checked(path, orjson.dumps(told, option=orjson.OPT_INDENT_2))
     return notes

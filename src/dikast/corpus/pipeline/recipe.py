@@ -12,6 +12,7 @@ from dikast.engines.key_use import check_key_use
 from dikast.engines.spec import open_engine
 
 LAST = "last"
+ADDED = "added"  # a key that earlier versions did not have: its default is what they did
 
 
 def count(default: int, least: int = 1, *, last: bool = False) -> Any:
@@ -22,6 +23,11 @@ def count(default: int, least: int = 1, *, last: bool = False) -> Any:
 def share(default: float, most: float = 1, *, last: bool = False) -> Any:
     """A key that is a number from 0 to `most`; `last` as in `count`."""
     return option(default, least=0, most=most, more={LAST: last})
+
+
+def added(default: Any) -> Any:
+    """A key that earlier versions did not have; while it has its default, their folders are resumed."""
+    return option(default, more={ADDED: True})
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +83,7 @@ class Recipe:
         values = asdict(self)
         for name in ("folder", "allow_keys", *(each.name for each in fields(self) if each.metadata.get(LAST))):
             del values[name]
-        own = {each.name for each in fields(self.options) if each.metadata.get(LAST)} if self.options else set()
+        own = {each.name for each in fields(self.options) if _untold(self.options, each)} if self.options else set()
         values |= {key: each for key, each in (values.pop("options") or {}).items() if key not in own}
         return {key: under_former_names(each) if isinstance(each, dict) else each for key, each in values.items()}
 
@@ -94,3 +100,8 @@ class Recipe:
     def path(self, name: str) -> Path:
         """A path named in the recipe, resolved from the recipe's folder."""
         return Path(self.folder, name).expanduser()
+
+
+def _untold(options: Any, each: Any) -> bool:
+    unset = each.metadata.get(ADDED) and getattr(options, each.name) == each.default
+    return bool(each.metadata.get(LAST) or unset)

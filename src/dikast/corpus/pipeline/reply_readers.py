@@ -1,11 +1,13 @@
 """Readers of the teacher's replies: rubrics, instructions with references, responses with feedback."""
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from dikast.core.verdict import Status
 from dikast.corpus.observations import words_of
 from dikast.corpus.pipeline.recipe import Recipe
 from dikast.corpus.pipeline.stage import Rejected, in_language, list_in, object_in, text_in
+from dikast.corpus.sources.request_plan import language_of
 from dikast.corpus.sources.seed_rubrics import SCALE, lint
 from dikast.prompts.dialects import DIALECTS
 from dikast.prompts.parse import parse_reply
@@ -61,18 +63,28 @@ def rubric_reader(count: int, lineage: Record, *, world: bool) -> Any:
     return read
 
 
-def instruction_reader(number: int, rubric: Record, count: int) -> Any:
-    """A reader of up to `count` instructions with their reference answers."""
+def instruction_reader(number: int, rubric: Record, plan: list[dict[str, str]], first: int = 0) -> Any:
+    """A reader of instructions with their reference answers, at most one for each entry of the plan.
+
+    `first` is the place of the first of them among the rubric's instructions.
+    """
 
     def read(text: str) -> list[Record]:
-        found = list_in(object_in(text), "instructions")[:count]
+        found = list_in(object_in(text), "instructions")
         return [
-            {"rubric": rubric, "number": number, "at": i, "instruction": text_in(each, "instruction"),
-             "reference": text_in(each, "reference")}
-            for i, each in enumerate(found)
+            {"rubric": rubric, "number": number, "at": first + i, "instruction": text_in(each, "instruction"),
+             "reference": text_in(each, "reference"), **({"meta": {"plan": planned}} if planned else {})}
+            for i, (each, planned) in enumerate(zip(found, plan, strict=False))
         ]  # fmt: skip
 
     return read
+
+
+def with_meta(read: Callable[[str], list[Record]], meta: Record, **fields: Any) -> Callable[[str], list[Record]]:
+    """A reader whose records have these entries of `meta` and these fields as well."""
+    if not meta and not fields:
+        return read
+    return lambda text: [{**each, **fields, "meta": {**each.get("meta", {}), **meta}} for each in read(text)]
 
 
 def response_reader(recipe: Recipe, record: Record, score: str) -> Any:
@@ -81,7 +93,7 @@ def response_reader(recipe: Recipe, record: Record, score: str) -> Any:
     def read(text: str) -> list[Record]:
         value = object_in(text)
         response, feedback = text_in(value, "response"), text_in(value, "feedback")
-        in_language(recipe.language, response=response, feedback=feedback)
+        in_language(language_of(recipe, record), response=response, feedback=feedback)
         if parse_reply("verdict", response, SCALE).status is Status.REFUSED:
             raise Rejected("the response refuses", "the response refuses to answer")
         if not recipe.world and copies(response, str(record.get("reference", ""))):
@@ -111,3 +123,8 @@ def copies(response: str, reference: str) -> bool:
 def levels_of(rubric: Record) -> list[Record]:
     """The levels of a rubric for a prompt, lowest first."""
     return [{"label": label, "text": rubric["levels"][label]} for label in SCALE.labels]
+
+
+def shown_rubrics(recipe: Recipe, rubrics: Iterable[Record]) -> list[Record]:
+    """Rubrics as examples in a prompt, with all levels; a world, which reads no prompt, is shown the criteria alone."""
+    return [{"criterion": each["criterion"], "levels": [] if recipe.world else levels_of(each)} for each in rubrics]

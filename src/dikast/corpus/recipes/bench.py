@@ -18,7 +18,7 @@ from dikast.corpus.dedup.contamination import Apart, leaks
 from dikast.corpus.dedup.text_dedup import Index
 from dikast.corpus.pipeline.build_run import BuildEstimate, BuildRun, Kind
 from dikast.corpus.pipeline.post_processing import ITEMS
-from dikast.corpus.pipeline.recipe import Recipe, count, share
+from dikast.corpus.pipeline.recipe import Recipe, added, count, share
 from dikast.corpus.recipes import feedback, perception
 from dikast.corpus.schemas.public_schema import asked
 from dikast.corpus.sources.seed_rubrics import SCALE
@@ -35,9 +35,10 @@ _SCORES = len(SCALE.labels)
 class BenchOptions:
     """Options of the recipe `bench`: exactly `rubrics` rubrics, `instructions` for each, `responses` to each.
 
-    `of` text uses the stages of `feedback`, with its keys `seeds`, `rounds`, `a_call`, `words` and `regrade`. `of`
-    images uses those of `perception`, with one rubric for each of `rubrics` images, and its keys `images`,
-    `text_images`, `text_rich` and `fit`. With fewer than five `responses` their scores are drawn, each equally often.
+    `of` text uses the stages of `feedback`, with its keys `seeds`, `plan`, `rounds`, `a_call`, `words` and
+    `regrade`. `of` images uses those of `perception`, with one rubric for each of `rubrics` images, and its keys
+    `images`, `text_images`, `text_rich` and `fit`. With fewer than five `responses` their scores are drawn, each
+    equally often.
 
     No rubric, instruction, response or image occurs in the files `apart_from`, not even as a near duplicate. To have
     enough left, the share `spare` more rubrics are made. Worlds take their wordings from their held-out `split`.
@@ -59,6 +60,7 @@ class BenchOptions:
     text_images: str = ""
     text_rich: float = share(0.0)
     fit: float = share(1.0)
+    plan: str = added("")
 
 
 @dataclass(slots=True)
@@ -148,7 +150,7 @@ def _rubric_name(item: Item) -> str:
 def _inner(recipe: Recipe, options: BenchOptions) -> tuple[Kind[Any], Recipe]:
     """The recipe whose stages are run, with more rubrics than are kept."""
     n = ceil(options.rubrics * (1 + options.spare))
-    shared = {name: getattr(options, name) for name in ("seeds", "instructions", "rounds", "words", "regrade")}
+    shared = {name: getattr(options, name) for name in ("seeds", "plan", "instructions", "rounds", "words", "regrade")}
     if options.of == TEXT:
         told: Any = feedback.FeedbackOptions(rubrics=n, a_call=options.a_call, **shared)
         return feedback.KIND, replace(recipe, options=told)
@@ -207,5 +209,5 @@ def _world(recipe: Recipe, options: BenchOptions) -> Engine:
 
 KIND = Kind(
     "bench", BenchOptions, (*feedback.KIND.prompts, *perception.KIND.prompts), _run, _estimate, _check, _world,
-    files=("seeds", "apart_from"),
+    files=("seeds", "plan", "apart_from"),
 )  # fmt: skip

@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, islice
 from pathlib import Path
@@ -16,7 +16,7 @@ from dikast.corpus.dedup.text_dedup import Index
 from dikast.corpus.observations import words_of
 from dikast.corpus.pipeline.build_run import BuildEstimate, BuildRun, Kind, size_of
 from dikast.corpus.pipeline.journal import accepted
-from dikast.corpus.pipeline.recipe import Recipe, count, share
+from dikast.corpus.pipeline.recipe import Recipe, added, count, share
 from dikast.corpus.pipeline.record_pool import RecordPool
 from dikast.corpus.pipeline.reply_readers import (
     RESPONSE,
@@ -26,11 +26,15 @@ from dikast.corpus.pipeline.reply_readers import (
     list_schema,
     response_reader,
     rubric_reader,
+    shown_rubrics,
+    with_meta,
 )
+from dikast.corpus.pipeline.reply_sizes import instruction_pieces, rubrics_a_reply, too_long
 from dikast.corpus.pipeline.stage import Task, prompt
 from dikast.corpus.recipes.regrading import distinct, expected_tries, graded_responses, kept_records
-from dikast.corpus.sources.seed_rubrics import SCALE, load_seeds
-from dikast.corpus.sources.sensitive import hard_of, marked, mistakes_of, sensitive_at
+from dikast.corpus.sources.request_plan import language_of, plan_lines, plan_of
+from dikast.corpus.sources.seed_rubrics import SCALE, SEEDS, load_seeds
+from dikast.corpus.sources.sensitive import hard_of, mark_of, mistakes_of, sensitive_at
 from dikast.corpus.teachers.world_teacher import WorldTeacher
 from dikast.engines.base import Engine
 
@@ -43,7 +47,9 @@ _EXAMPLES = 4  # rubrics shown beside a request for more
 class FeedbackOptions:
     """Options of the recipe `feedback`.
 
-    The rubrics in `seeds` are extended to `rubrics` in at most `rounds` rounds, `a_call` in a reply. Each gets
+    The rubrics in `seeds` (without it, those that come with Dikast) are extended to `rubrics` in at most `rounds`
+    rounds, `a_call` in a reply. `plan`: a file of topics, personas, tasks, formats, lengths and languages that requests
+    are drawn from, otherwise those that come with Dikast. Each rubric gets
     `instructions`, and each instruction a response of about `words` words for each score, which the teacher grades
     again (`regrade`); one that misses its score is written anew up to `retries` times. `complete: true` (or `require`)
     keeps only instructions with a response of every score, `prefer` also as many responses of the others as leave the
@@ -65,25 +71,33 @@ class FeedbackOptions:
     complete: Literal[True, False, "require", "prefer"] = True
     refine: bool = False
     sensitive: float = share(0.0)
+    plan: str = added("")
 
 
 def rubric_tasks(
-    recipe: Recipe, pool: list[Record] | RecordPool, round_: int, wanted: int, start: int = 0
+    recipe: Recipe,
+    pool: list[Record] | RecordPool,
+    round_: int,
+    wanted: int,
+    start: int = 0,
+    repeated: Sequence[str] = (),
 ) -> Iterator[Task]:
     """Requests for `wanted` more rubrics, with examples from the pool; every second one asks for paraphrases.
 
-    `start` rubrics were asked for in earlier rounds.
+    `start` rubrics were asked for in earlier rounds; `repeated` are criteria of some that were too much like others.
     """
-    calls = -(-wanted // recipe.options.a_call)
+    a_call = rubrics_a_reply(recipe, recipe.options.a_call)
+    calls = -(-wanted // a_call)
     for call in range(calls):
         rng = random.Random(f"{recipe.seed} rubrics {round_} {call}")
         examples = [pool[i] for i in rng.sample(range(len(pool)), min(_EXAMPLES, len(pool)))]
-        count = min(recipe.options.a_call, wanted - call * recipe.options.a_call)
+        count = min(a_call, wanted - call * a_call)
         how = "paraphrase" if call % 2 and pool else "new"
-        first = start + call * recipe.options.a_call
-        hard = sensitive_at(first // recipe.options.a_call, recipe.options.sensitive)
+        first = start + call * a_call
+        hard = sensitive_at(first // a_call, recipe.options.sensitive)
         messages = prompt("rubrics").ask(
-            examples=[each["criterion"] for each in examples],
+            examples=shown_rubrics(recipe, examples),
+            repeated=rng.sample(repeated, min(_EXAMPLES, len(repeated))),
             count=count,
             paraphrase=how == "paraphrase",
             language=recipe.language,
@@ -117,31 +131,35 @@ def refine_tasks(
 
 def pooled(
     rubrics: Iterable[Record], pool: list[Record] | RecordPool, index: Index, dropped: Counter[str], most: int
-) -> None:
-    """Add rubrics to the pool, up to `most`; near duplicates of earlier ones are dropped and counted."""
+) -> list[str]:
+    """Add rubrics to the pool, up to `most`; near duplicates of earlier ones are dropped, counted and returned."""
+    repeated: list[str] = []
     for rubric in rubrics:
         if len(pool) >= most:
-            return
+            break
         if index.add(rubric["criterion"] + " " + " ".join(rubric["levels"].values()), f"rubric {len(pool)}"):
             dropped["near-duplicate rubric"] += 1
+            repeated.append(rubric["criterion"])
         else:
             pool.append(rubric)
+    return repeated
 
 
 def instruction_tasks(recipe: Recipe, pool: Iterable[Record]) -> Iterator[Task]:
-    """One request for each rubric: its instructions and reference answers."""
+    """The requests for each rubric's instructions and reference answers, cut so that the replies fit."""
+    plan, pieces = plan_of(recipe), instruction_pieces(recipe)
     for number, rubric in enumerate(pool):
-        messages = prompt("instructions").ask(
-            criterion=rubric["criterion"],
-            levels=levels_of(rubric),
-            count=recipe.options.instructions,
-            best="5",
-            language=recipe.language,
-            **hard_of(rubric["lineage"].get("sensitive", "")),
-        )
-        about = {"stage": "instructions", "count": recipe.options.instructions, "lineage": rubric["lineage"]}
-        reader = marked(instruction_reader(number, rubric, recipe.options.instructions), rubric)
-        yield Task((number,), messages, reader, list_schema("instructions", ("instruction", "reference")), about)
+        hard = rubric["lineage"].get("sensitive", "")
+        for first, n in pieces:
+            planned = plan.of_requests(number * recipe.options.instructions + first, n)
+            messages = prompt("instructions").ask(
+                criterion=rubric["criterion"], levels=levels_of(rubric), count=n, best=SCALE.labels[-1],
+                plan=plan_lines(planned), language=recipe.language, **hard_of(hard),
+            )  # fmt: skip
+            about = {"stage": "instructions", "count": n, "lineage": rubric["lineage"]}
+            read = with_meta(instruction_reader(number, rubric, planned, first), mark_of(hard))
+            at = (number,) if len(pieces) == 1 else (number, first)
+            yield Task(at, messages, read, list_schema("instructions", ("instruction", "reference")), about)
 
 
 def response_tasks(recipe: Recipe, instructions: Path, dropped: Counter[str]) -> Iterator[Task]:
@@ -151,7 +169,8 @@ def response_tasks(recipe: Recipe, instructions: Path, dropped: Counter[str]) ->
         for score in SCALE.labels:
             messages = prompt("responses").ask(
                 criterion=rubric["criterion"], levels=levels_of(rubric), instruction=record["instruction"],
-                reference=record["reference"], score=score, words=recipe.options.words, language=recipe.language,
+                reference=record["reference"], score=score, words=recipe.options.words,
+                language=language_of(recipe, record),
             )  # fmt: skip
             about = {"stage": "responses", "lineage": rubric["lineage"], "instruction": record["at"], "score": score}
             at = (record["number"], record["at"], int(score))
@@ -296,26 +315,25 @@ def _rubrics(run: BuildRun, options: FeedbackOptions) -> Iterable[Record]:
     recipe = run.recipe
     index, pool = Index(near=recipe.near and not recipe.world), RecordPool(run.path("rubrics"))
     for i, seed in enumerate(_seeds(recipe, options)):
-        if recipe.world:
-            break
         families = [f"seed {i}"]
         pool.append({**seed, "lineage": {"round": 0, "families": families, "world": None}, "families": families})
         index.add(seed["criterion"] + " " + " ".join(seed["levels"].values()), f"rubric {i}")
-    asked = 0
+    asked, repeated = 0, list[str]()
     for round_ in range(1, options.rounds + 1):
         missing = options.rubrics - len(pool)
         if missing <= 0:
             break
         most = missing if recipe.world else min(missing, max(options.a_call, len(pool) * options.a_call))
         name = f"1-rubrics-{round_}"
-        if not answered(run, name, lambda: rubric_tasks(recipe, pool, round_, most, asked)):  # noqa: B023
+        if not answered(run, name, lambda: rubric_tasks(recipe, pool, round_, most, asked, repeated)):  # noqa: B023
             return pool
         asked += most
         if options.refine:
             name, made = f"1-refine-{round_}", run.path(name)
             if not answered(run, name, lambda: refine_tasks(recipe, accepted(made), pool, round_)):  # noqa: B023
                 return pool
-        pooled(accepted(run.path(name)), pool, index, run.built.dropped, options.rubrics)
+        found = pooled(accepted(run.path(name)), pool, index, run.built.dropped, options.rubrics)
+        repeated += [] if recipe.world else found
     if len(pool) < options.rubrics:
         run.built.dropped["rubrics short of the number asked for"] = options.rubrics - len(pool)
     return islice(pool, options.rubrics)
@@ -333,7 +351,9 @@ def answered(run: BuildRun, name: str, tasks: Callable[[], Iterable[Task]]) -> b
 
 
 def _seeds(recipe: Recipe, options: FeedbackOptions) -> list[Record]:
-    return load_seeds(recipe.path(options.seeds)) if options.seeds else []
+    if recipe.world:
+        return []
+    return load_seeds(recipe.path(options.seeds) if options.seeds else SEEDS / "text.yaml")
 
 
 def _estimate(recipe: Recipe, options: FeedbackOptions) -> list[BuildEstimate]:
@@ -342,15 +362,15 @@ def _estimate(recipe: Recipe, options: FeedbackOptions) -> list[BuildEstimate]:
     level = "One sentence of about the length that such a description has."
     rubric = {"criterion": "A question about one quality?", "levels": dict.fromkeys(SCALE.labels, level)}
     known = [{**each, "families": ["x"], "lineage": {}} for each in (seeds or [rubric])]
-    calls = -(-max(0, options.rubrics - len(seeds)) // options.a_call)
+    calls = -(-max(0, options.rubrics - len(seeds)) // rubrics_a_reply(recipe, options.a_call))
     first = next(rubric_tasks(recipe, known, 1, options.a_call))
-    one = size_of(next(instruction_tasks(recipe, known)))
+    one, pieces = size_of(next(instruction_tasks(recipe, known))), len(instruction_pieces(recipe))
     answers = options.rubrics * options.instructions * len(SCALE.labels)
     answers = round(answers * expected_tries(recipe))
     answer = one + 3 * options.words
     sizes = [
         ("1-rubrics", calls, size_of(first)),
-        ("2-instructions", options.rubrics, one),
+        ("2-instructions", options.rubrics * pieces, one),
         ("3-responses", answers, answer),
     ]
     if options.refine:
@@ -362,9 +382,8 @@ def _estimate(recipe: Recipe, options: FeedbackOptions) -> list[BuildEstimate]:
 
 
 def _check(recipe: Recipe, options: FeedbackOptions) -> Iterator[tuple[str, str]]:
-    if not options.seeds and not recipe.world:
-        yield "seeds", "a teacher other than a world needs 'seeds': a file of rubrics to start from"
     yield from mistakes_of(options.sensitive, recipe.world)
+    yield from too_long(recipe)
 
 
 def _world(recipe: Recipe, options: FeedbackOptions) -> Engine:
@@ -372,6 +391,6 @@ def _world(recipe: Recipe, options: FeedbackOptions) -> Engine:
 
 
 KIND = Kind(
-    "feedback", FeedbackOptions, ("rubrics", "rubric-refine", "instructions", "responses"), _run, _estimate, _check,
-    _world, files=("seeds",), defaults={"length_r": 0.02},
+    "feedback", FeedbackOptions, ("rubrics", "rubric-refine", "instructions", "responses", "plan"), _run, _estimate,
+    _check, _world, files=("seeds", "plan"), defaults={"length_r": 0.02},
 )  # fmt: skip

@@ -3,7 +3,7 @@
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -13,7 +13,7 @@ from dikast.core.part import Image
 from dikast.corpus.dedup.text_dedup import Index
 from dikast.corpus.pipeline.build_run import BuildEstimate, BuildRun, Kind, size_of
 from dikast.corpus.pipeline.journal import accepted
-from dikast.corpus.pipeline.recipe import Recipe, count, share
+from dikast.corpus.pipeline.recipe import Recipe, added, count, share
 from dikast.corpus.pipeline.reply_readers import (
     RESPONSE,
     RUBRICS,
@@ -22,7 +22,10 @@ from dikast.corpus.pipeline.reply_readers import (
     list_schema,
     response_reader,
     rubric_reader,
+    shown_rubrics,
+    with_meta,
 )
+from dikast.corpus.pipeline.reply_sizes import instruction_pieces, rubrics_a_reply, too_long
 from dikast.corpus.pipeline.stage import Rejected, Task, object_in, prompt, text_in
 from dikast.corpus.recipes.feedback import Filters, answered, item_of
 from dikast.corpus.recipes.regrading import distinct, expected_tries, graded_responses, kept_records
@@ -37,14 +40,17 @@ from dikast.corpus.sources.image_lists import (
     sensitive_of,
     write_picture,
 )
-from dikast.corpus.sources.seed_rubrics import SCALE, load_seeds
-from dikast.corpus.sources.sensitive import mistakes_of
+from dikast.corpus.sources.request_plan import language_of, plan_lines, plan_of
+from dikast.corpus.sources.seed_rubrics import SCALE, SEEDS, load_seeds
+from dikast.corpus.sources.sensitive import mark_of, mistakes_of
 from dikast.corpus.teachers.picture_teacher import TEXT_RICH, PictureTeacher, behind
 from dikast.engines.base import Engine
 
 Record = dict[str, Any]
 _EXAMPLES = 4
 _IMAGE_TOKENS = 1000
+_TOLD = 3  # images without a rubric that the report names
+_REPEATED = "a rubric like it exists already"
 _FIT = {
     "type": "object", "properties": {"reason": {"type": "string"}, "fits": {"type": "boolean"}},
     "required": ["reason", "fits"],
@@ -58,10 +64,11 @@ class PerceptionOptions:
     `images`: a folder, a pattern, or a list of images (a `.txt` with one path a line, or records with a column
     `image`), of which `take` are drawn by seed, 0 for all; for a world, the number to make. `skip_unreadable` leaves
     out images that cannot be read, and counts them, instead of stopping. Each image gets `per_image` rubrics, with
-    examples from `seeds` if that file is given. The teacher checks whether each rubric fits its image and is asked for
-    others until the share `fit` does, in at most `rounds` rounds. Each rubric gets `instructions`, and each instruction
-    a response of about `words` words for each score, which the teacher grades again (`regrade`). `retries`,
-    `agreement` and `complete` are as in the recipe `feedback`.
+    examples from `seeds` (without it, from those that come with Dikast). The teacher checks whether each rubric fits
+    its image and is asked for others until the share `fit` does, in at most `rounds` rounds. Each rubric gets
+    `instructions`, and each instruction a response of about `words` words for each score, which the teacher grades
+    again (`regrade`). `retries`, `agreement`, `complete` and `plan` are as in the recipe `feedback`; the picture is the
+    topic.
 
     `text_rich`: the share of images that contain text, drawn from `text_images`; worlds make them. `sensitive`: the
     share of images whose rubrics and instructions are about sensitive or biased content, every second one implicitly.
@@ -83,18 +90,22 @@ class PerceptionOptions:
     complete: Literal[True, False, "require", "prefer"] = True
     text_rich: float = share(0.0)
     sensitive: float = share(0.0)
+    plan: str = added("")
 
 
 @dataclass(slots=True)
 class Picture:
-    """One picture and its rubrics. `image` is its path, relative to the build's folder."""
+    """One picture and its rubrics. `image` is its path, relative to the build's folder.
+
+    `refused`: criteria of rubrics that were not taken, each with the `reason`.
+    """
 
     number: int
     image: str
     text_rich: bool | None
     sensitive: str
     kept: list[Record]
-    refused: list[str]
+    refused: list[Record]
     asked: int = 0
 
 
@@ -128,13 +139,12 @@ def rubric_tasks(
     recipe: Recipe, pictures: list[Picture], seeds: list[Record], round_: int, root: str
 ) -> Iterator[Task]:
     """For each of these pictures a request for the rubrics it still lacks."""
-    options: PerceptionOptions = recipe.options
     for picture in pictures:
         rng = random.Random(f"{recipe.seed} rubrics {round_} {picture.number}")
         at = rng.sample(range(len(seeds)), min(_EXAMPLES, len(seeds)))
-        wanted = options.per_image - len(picture.kept)
+        wanted = _wanted(recipe, picture)
         messages = prompt("picture-rubrics").ask(
-            picture=Image(picture.image, root), examples=[seeds[i]["criterion"] for i in at],
+            picture=Image(picture.image, root), examples=shown_rubrics(recipe, [seeds[i] for i in at]),
             taken=[each["criterion"] for each in picture.kept], refused=picture.refused[-_EXAMPLES:], count=wanted,
             explicit=picture.sensitive == EXPLICIT, implicit=picture.sensitive == IMPLICIT,
             language=recipe.language, low=SCALE.labels[0], high=SCALE.labels[-1],
@@ -168,27 +178,25 @@ def _fit_reader(rubric: Record) -> Any:
 
 
 def instruction_tasks(recipe: Recipe, pictures: list[Picture], root: str) -> Iterator[Task]:
-    """One request a rubric for its instructions and reference answers."""
-    options: PerceptionOptions = recipe.options
+    """The requests for each rubric's instructions and reference answers, cut so that the replies fit."""
+    plan, pieces = plan_of(recipe, pictures=True), instruction_pieces(recipe)
+    schema = list_schema("instructions", ("instruction", "reference"))
     pool = [(picture, rubric) for picture in pictures for rubric in picture.kept]
     for number, (picture, rubric) in enumerate(pool):
-        messages = prompt("picture-instructions").ask(
-            picture=Image(picture.image, root), criterion=rubric["criterion"], levels=levels_of(rubric),
-            count=options.instructions, best=SCALE.labels[-1], explicit=picture.sensitive == EXPLICIT,
-            implicit=picture.sensitive == IMPLICIT, language=recipe.language,
-        )  # fmt: skip
-        about = {"stage": "instructions", "count": options.instructions, "lineage": rubric["lineage"]}
-        read = _with(instruction_reader(number, rubric, options.instructions), picture)
-        schema = list_schema("instructions", ("instruction", "reference"))
-        yield Task((number,), messages, read, schema, about)
-
-
-def _with(read: Callable[[str], list[Record]], picture: Picture) -> Any:
-    """A reader whose records name their picture."""
-    meta: Record = {"sensitive": picture.sensitive} if picture.sensitive else {}
-    if picture.text_rich is not None:
-        meta["text_rich"] = picture.text_rich
-    return lambda text: [{**each, "image": picture.image, "meta": meta} for each in read(text)]
+        meta = mark_of(picture.sensitive)
+        if picture.text_rich is not None:
+            meta["text_rich"] = picture.text_rich
+        for first, n in pieces:
+            planned = plan.of_requests(number * recipe.options.instructions + first, n)
+            messages = prompt("picture-instructions").ask(
+                picture=Image(picture.image, root), criterion=rubric["criterion"], levels=levels_of(rubric),
+                count=n, best=SCALE.labels[-1], plan=plan_lines(planned), explicit=picture.sensitive == EXPLICIT,
+                implicit=picture.sensitive == IMPLICIT, language=recipe.language,
+            )  # fmt: skip
+            about = {"stage": "instructions", "count": n, "lineage": rubric["lineage"]}
+            read = with_meta(instruction_reader(number, rubric, planned, first), meta, image=picture.image)
+            at = (number,) if len(pieces) == 1 else (number, first)
+            yield Task(at, messages, read, schema, about)
 
 
 def response_tasks(recipe: Recipe, instructions: Path, root: str, dropped: Counter[str]) -> Iterator[Task]:
@@ -199,7 +207,7 @@ def response_tasks(recipe: Recipe, instructions: Path, root: str, dropped: Count
             messages = prompt("picture-responses").ask(
                 picture=Image(record["image"], root), criterion=rubric["criterion"], levels=levels_of(rubric),
                 instruction=record["instruction"], reference=record["reference"], score=score,
-                words=recipe.options.words, language=recipe.language,
+                words=recipe.options.words, language=language_of(recipe, record),
             )  # fmt: skip
             about = {"stage": "responses", "lineage": rubric["lineage"], "instruction": record["at"], "score": score}
             at = (record["number"], record["at"], int(score))
@@ -228,7 +236,7 @@ def _run(run: BuildRun, options: PerceptionOptions) -> None:
 def _rubrics(run: BuildRun, options: PerceptionOptions, pictures: list[Picture]) -> bool:
     """Rounds of writing and checking rubrics until enough fit each picture; False if some requests have no answer."""
     recipe, root, dropped = run.recipe, str(run.folder), run.built.dropped
-    seeds = load_seeds(recipe.path(options.seeds)) if options.seeds else []
+    seeds = _seeds(recipe, options)
     index = Index(near=recipe.near and not recipe.world)
     enough = math.ceil(options.fit * options.per_image - 1e-9)
     for round_ in range(1, options.rounds + 1):
@@ -241,24 +249,40 @@ def _rubrics(run: BuildRun, options: PerceptionOptions, pictures: list[Picture])
         if not answered(run, inspected, lambda: fit_tasks(recipe, pictures, run.path(asked), root)):  # noqa: B023
             return False
         for picture in open_:
-            picture.asked += options.per_image - len(picture.kept)
+            picture.asked += _wanted(recipe, picture)
         for each in accepted(run.path(inspected)):
             rubric = each["rubric"]
             picture = pictures[rubric["lineage"]["picture"]]
             if not each["fits"]:
                 dropped["rubric that does not fit its image"] += 1
-                picture.refused.append(rubric["criterion"])
+                reason = "" if recipe.world else each["reason"]
+                picture.refused.append({"criterion": rubric["criterion"], "reason": reason})
             elif not recipe.world and index.add(_words(rubric), f"{asked} {len(index)}"):
                 dropped["near-duplicate rubric"] += 1
+                picture.refused.append({"criterion": rubric["criterion"], "reason": _REPEATED})
             else:
                 picture.kept.append(rubric)
     short = sum(options.per_image - len(each.kept) for each in pictures)
     if short:
         dropped["rubrics short of the number asked for"] = short
-    none = sum(not each.kept for each in pictures)
+    none = [each for each in pictures if not each.kept]
     if none:
-        dropped["image without a rubric that fits"] = none
+        dropped["image without a rubric that fits"] = len(none)
+    for picture in none[:_TOLD]:
+        why = "; ".join(f"{each['criterion']} ({each['reason']})" for each in picture.refused[:1] if each["reason"])
+        run.built.notes.append(f"{picture.image}: no rubric fits" + (f", such as: {why}" if why else ""))
     return True
+
+
+def _wanted(recipe: Recipe, picture: Picture) -> int:
+    """How many rubrics to ask for a picture at once."""
+    return rubrics_a_reply(recipe, recipe.options.per_image - len(picture.kept))
+
+
+def _seeds(recipe: Recipe, options: PerceptionOptions) -> list[Record]:
+    if recipe.world:
+        return []
+    return load_seeds(recipe.path(options.seeds) if options.seeds else SEEDS / "pictures.yaml")
 
 
 def _words(rubric: Record) -> str:
@@ -271,15 +295,17 @@ def _estimate(recipe: Recipe, options: PerceptionOptions) -> list[BuildEstimate]
     level = "One sentence of about the length that such a description has."
     rubric = {"criterion": "A question about one quality?", "levels": dict.fromkeys(SCALE.labels, level), "lineage": {}}
     picture = Picture(0, "", None, "", [], [])
-    first = size_of(next(rubric_tasks(recipe, [picture], [], 1, ""))) + _IMAGE_TOKENS
+    first = size_of(next(rubric_tasks(recipe, [picture], _seeds(recipe, options), 1, ""))) + _IMAGE_TOKENS
     picture.kept.append(rubric)
     one = size_of(next(instruction_tasks(recipe, [picture], ""))) + _IMAGE_TOKENS
+    calls = -(-options.per_image // rubrics_a_reply(recipe, options.per_image))
+    pieces = len(instruction_pieces(recipe))
     rubrics = n * options.per_image
     answers = rubrics * options.instructions * len(SCALE.labels)
     answers = round(answers * expected_tries(recipe))
     answer = one + 3 * options.words
     sizes = [
-        ("1-rubrics", n, first), ("1-fit", rubrics, one), ("2-instructions", rubrics, one),
+        ("1-rubrics", n * calls, first), ("1-fit", rubrics, one), ("2-instructions", rubrics * pieces, one),
         ("3-responses", answers, answer),
     ]  # fmt: skip
     if options.regrade:
@@ -296,6 +322,7 @@ def _check(recipe: Recipe, options: PerceptionOptions) -> Iterator[tuple[str, st
         if not options.take:
             yield "take", "say how many pictures the world is to make with 'take'"
         return
+    yield from too_long(recipe)
     if not options.images and not options.text_images:
         yield "images", "a teacher other than a world needs 'images': a folder, a pattern or a list"
     if options.text_rich and not options.text_images:
@@ -313,6 +340,6 @@ def _world(recipe: Recipe, options: PerceptionOptions) -> Engine:
 
 
 KIND = Kind(
-    "perception", PerceptionOptions, ("picture-rubrics", "picture-fit", "picture-instructions", "picture-responses"),
-    _run, _estimate, _check, _world, files=("seeds",), defaults={"length_r": 0.02},
+    "perception", PerceptionOptions, ("picture-rubrics", "picture-fit", "picture-instructions", "picture-responses",
+    "plan"), _run, _estimate, _check, _world, files=("seeds", "plan"), defaults={"length_r": 0.02},
 )  # fmt: skip

@@ -12,6 +12,7 @@ from dikast.core.text import Located, read_located
 from dikast.corpus.observations import words_of
 
 SCALE = Scale.parse("1-5")
+SEEDS = Path(__file__).parent.parent / "seeds"  # those that come with Dikast: text.yaml, pictures.yaml
 _JOINED = re.compile(r"\b(?:and|as well as|und|et|y)\b\s+(?P<after>\w+)", re.I)
 _ASKS = re.compile(r"\b(?:is|are|does|do|how|whether|can|should|has|have)\b", re.I)
 _GOOD = ("fully", "perfect", "excellent", "flawless", "complete", "every", "entirely", "outstanding", "always")

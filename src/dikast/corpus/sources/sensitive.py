@@ -1,6 +1,6 @@
 """Which part of a set is about sensitive or biased content, explicitly or implicitly."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 Record = dict[str, Any]
@@ -24,7 +24,6 @@ def hard_of(told: str) -> dict[str, bool]:
     return {EXPLICIT: told == EXPLICIT, IMPLICIT: told == IMPLICIT}
 
 
-def marked(read: Callable[[str], list[Record]], rubric: Record) -> Callable[[str], list[Record]]:
-    """A reader whose records say in `meta` whether their rubric is about sensitive content."""
-    told = rubric["lineage"].get("sensitive")
-    return (lambda text: [{**each, "meta": {"sensitive": told}} for each in read(text)]) if told else read
+def mark_of(told: str | None) -> Record:
+    """What `meta` says of an entry that is `explicit`, `implicit` or ""."""
+    return {"sensitive": told} if told else {}
