@@ -296,6 +296,7 @@ class Filters:
 def _run(run: BuildRun, options: FeedbackOptions) -> None:
     """The stages: rubrics, instructions, responses, a second grading; then the filters."""
     recipe = run.recipe
+    plan_of(recipe)  # so that its mistakes are told before the first call
     pool = _rubrics(run, options)
     if run.built.waits:
         return

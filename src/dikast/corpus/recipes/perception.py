@@ -217,6 +217,7 @@ def response_tasks(recipe: Recipe, instructions: Path, root: str, dropped: Count
 def _run(run: BuildRun, options: PerceptionOptions) -> None:
     """The stages: pictures, rubrics that fit them, instructions, responses, a second grading; then the filters."""
     recipe, root = run.recipe, str(run.folder)
+    plan_of(recipe, pictures=True)  # so that its mistakes are told before the first call
     pictures = _pictures(run, options)
     if not _rubrics(run, options, pictures):
         return
