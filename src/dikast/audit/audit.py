@@ -51,7 +51,6 @@ from dikast.audit.tables.row_scales import note_of, row_scales, scale_of, scales
 from dikast.audit.tables.run_rows import RESPONSE, asked_orders, gold_scale_of, has_gold
 from dikast.audit.tables.scored import Scored, equated, scored
 from dikast.core.errors import UserError
-from dikast.core.runs.run import Run
 from dikast.core.runs.run_files import RUBRICS
 from dikast.core.scale import Scale
 from dikast.core.text import counted
@@ -151,7 +150,7 @@ def _completed(plan: AuditPlan) -> AuditPlan:
         plan = dataclasses.replace(plan, between=True)
     if not plan.file.is_dir():
         return plan
-    plan = with_gold_beside(plan, Run(plan.file).kind)
+    plan = with_gold_beside(plan, plan.file)
     asked = asked_orders(plan.file)
     if asked is None:
         raise UserError(f"{plan.file}: the run holds no verdict of its current configuration")

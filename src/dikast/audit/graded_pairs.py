@@ -18,6 +18,7 @@ from dikast.core.errors import UserError
 from dikast.core.gold import gold_of_pair
 from dikast.core.records import write_records
 from dikast.core.records.arranging import number_in
+from dikast.core.runs.judge_lock import read_lock
 from dikast.core.runs.run import Run
 from dikast.core.runs.run_files import GOLD, PREFERENCES
 from dikast.core.runs.schema import PreferenceLine, derived_lines
@@ -77,15 +78,17 @@ def not_sliced(plan: AuditPlan, pairs: AuditPlan) -> list[str]:
     return [f"choices are not sliced by {', '.join(plan.by)}: pairs of responses have no such column"]
 
 
-def with_gold_beside(plan: AuditPlan, kind: str) -> AuditPlan:
+def with_gold_beside(plan: AuditPlan, run: Path) -> AuditPlan:
     """`--gold COLUMN@FILE` of a run of graded pairs as `--gold COLUMN --gold-file FILE`, where it says which is better.
 
-    Columns of numbers stay as they are: they rate single responses. `kind` is that of the run. UserError for choices
+    Columns of numbers stay as they are: they rate single responses. `run` is a judge's folder. UserError for choices
     from several files.
     """
     refs = [Ref.of(name) for name in plan.gold]
     files = list(dict.fromkeys(ref.file for ref in refs))
-    if kind != "from-absolute" or plan.gold_file is not None or not any(files):
+    if plan.gold_file is not None or not any(files):
+        return plan
+    if ((read_lock(run) or {}).get("way") or {}).get("kind") != "from-absolute":
         return plan
     paths = {file: beside(file, plan.file) for file in files if file}
     if any(_rates(paths[ref.file], ref.name) for ref in refs if ref.file):

@@ -51,7 +51,7 @@ def panel_audit(plan: AuditPlan) -> Audit:
     judges = run.runs
     if not judges:
         raise UserError(f"{plan.file}: no judge of this panel has finished: run the command that made it again")
-    plan = with_gold_beside(plan, judges[0].kind)
+    plan = with_gold_beside(plan, judges[0].folder)
     names = [f"{number} {judge.summary['judge']}" for number, judge in enumerate(judges, 1)]
     each = [audit_file(dataclasses.replace(plan, file=judge.folder)) for judge in judges]
     pairs = judges[0].kind in ("pairwise", "from-absolute")
