@@ -92,7 +92,7 @@ def test_the_leaderboard_holds_length_equal(equal: bool, wanted: str, tmp_path: 
         rows = [{**row, "response_a": "yes", "response_b": "no!"} for row in rows]
     items = runs.write_jsonl(tmp_path / "items.jsonl", rows)
     done = runs.dikast_here(
-        "compare", items, "--judge", "mock:oracle,r=.8", "--rubric", "helpfulness", "--out", tmp_path / "run"
+        "compare", items, "--judge", "mock:oracle,r=.8", "--rubric", "helpfulness", "--out", tmp_path / "run", "--json"
     )
     assert done.returncode == 0, done.stderr
     asked = Asked(AuditPlan(file=tmp_path / "run", draws=50))

@@ -18,7 +18,7 @@ from dikast.surface.report.table_page import collect_table
 def compared(folder: Path, judge: str, rows: list[dict[str, object]], *more: object) -> RunPage:
     items = runs.write_jsonl(folder / "items.jsonl", rows)
     done = runs.dikast_here(
-        "compare", items, "--judge", judge, "--rubric", "helpfulness", "--out", folder / "run", *more
+        "compare", items, "--judge", judge, "--rubric", "helpfulness", "--out", folder / "run", "--json", *more
     )
     assert done.returncode in (0, 3), done.stderr
     return page(folder / "run")
@@ -26,7 +26,9 @@ def compared(folder: Path, judge: str, rows: list[dict[str, object]], *more: obj
 
 def graded(folder: Path, judge: str, rows: list[dict[str, object]], *more: object) -> RunPage:
     items = runs.write_jsonl(folder / "items.jsonl", rows)
-    done = runs.dikast_here("grade", items, "--judge", judge, "--rubric", "helpfulness", "--out", folder / "run", *more)
+    done = runs.dikast_here(
+        "grade", items, "--judge", judge, "--rubric", "helpfulness", "--out", folder / "run", "--json", *more
+    )
     assert done.returncode in (0, 3), done.stderr
     return page(folder / "run")
 

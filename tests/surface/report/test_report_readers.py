@@ -17,7 +17,9 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("readers")
     items = runs.write_jsonl(folder / "march.jsonl", runs.of_systems(150, 1.5))
     judge = "mock:oracle,r=.9,failing=.02"
-    done = runs.dikast_here("compare", items, "--judge", judge, "--rubric", "helpfulness", "--out", folder / "run")
+    done = runs.dikast_here(
+        "compare", items, "--judge", judge, "--rubric", "helpfulness", "--out", folder / "run", "--json"
+    )
     assert done.returncode in (0, 3), done.stderr
     done = runs.dikast_here("report", folder / "run", "-o", folder / "r.html", "--draws", 100, "--queue", 5)
     assert done.returncode == 0, done.stderr
