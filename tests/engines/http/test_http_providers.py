@@ -183,7 +183,7 @@ def test_limits_of_models_have_a_source_and_a_date() -> None:
     assert limits
     for each in limits:
         assert each.source.startswith("https://")
-        assert each.read >= "2026"
+        assert each.looked_up >= "2026"
         assert each.lacks <= CANNOT.keys()
 
 

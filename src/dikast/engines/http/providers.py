@@ -28,7 +28,8 @@ class ModelLimits:
     models: how their names begin, except those that begin as in `but`. lacks: as in `Provider`. reasoning: "on" for
     models that reason unless a request says `reasoning_effort: none`, "off" for those that reason only if it names
     another effort; the limits hold while they reason. "" where that does not matter. thinking: tokens that a request
-    allows for reasoning, in addition to those of the reply. source: the documentation, `read` on that day.
+    allows for reasoning, in addition to those of the reply. source: the page that is
+    quoted for it, `looked_up` on that day.
     """
 
     models: tuple[str, ...]
@@ -37,7 +38,7 @@ class ModelLimits:
     reasoning: Literal["", "on", "off"] = ""
     thinking: int = 0
     source: str
-    read: str
+    looked_up: str
 
     def hold(self, model: str, extra: Mapping[str, Any]) -> bool:
         """Whether they hold for a model, given the fields that the user adds to every request."""
@@ -144,7 +145,7 @@ PLAIN = Provider()
 """An OpenAI-compatible server of which nothing is known."""
 
 _UNSAMPLED = frozenset({"temperature", "logprobs"})
-_THINKING = 25_000  # what OpenAI's guide to reasoning advises to reserve at first
+_THINKING = 25_000  # what OpenAI's guide to reasoning advises to reserve at first; for other makes no figure was found
 _OPENAI_MODELS = (
     ModelLimits(
         models=("gpt-5.1", "gpt-5.2", "gpt-5.4"),
@@ -152,7 +153,7 @@ _OPENAI_MODELS = (
         reasoning="off",
         thinking=_THINKING,
         source="https://developers.openai.com/api/docs/guides/latest-model#gpt-54-parameter-compatibility",
-        read="2026-11-25",
+        looked_up="2026-11-25",
     ),
     ModelLimits(
         models=("o1", "o3", "o4", "gpt-5", "gpt-6"),
@@ -161,7 +162,7 @@ _OPENAI_MODELS = (
         reasoning="on",
         thinking=_THINKING,
         source="https://platform.openai.com/docs/guides/reasoning",
-        read="2026-11-25",
+        looked_up="2026-11-25",
     ),
 )
 _CLAUDE_MODELS = (
@@ -173,7 +174,7 @@ _CLAUDE_MODELS = (
         lacks=frozenset({"temperature"}),
         thinking=_THINKING,
         source="https://platform.claude.com/docs/en/about-claude/models/migration-guide",
-        read="2026-11-25",
+        looked_up="2026-11-25",
     ),
 )  # fmt: skip
 _GEMINI_MODELS = (
@@ -181,7 +182,7 @@ _GEMINI_MODELS = (
         models=("gemini-2.5", "gemini-3"),
         lacks=frozenset({"logprobs"}),
         source="https://discuss.ai.google.dev/t/logprobs-is-not-enabled-for-gemini-models/107989",
-        read="2026-11-25",
+        looked_up="2026-11-25",
     ),
 )
 _OPENAI = frozenset({"choices", "continuation", "max_tokens"})
