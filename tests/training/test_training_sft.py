@@ -81,12 +81,21 @@ def test_rows_in_memory_are_learnt_from(write_config: Write, tmp_path: Path) -> 
         dikast.train({**told, "stepps": 3, "data": [{"items": ["x.jsonl"]}]})
 
 
-@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+SLOW = pytest.mark.slow  # torchao compiles its step, for each shape of a tensor
+
+
+@pytest.mark.parametrize(
+    "optimizer",
+    ["adamw", "muon", pytest.param("adafactor", marks=SLOW), pytest.param("adamw8bit", marks=SLOW)],
+)
 def test_a_resumed_run_ends_with_the_weights_of_an_unbroken_one(
     optimizer: str, write_config: Write, tmp_path: Path
 ) -> None:
     # dropout draws random numbers, which must go on too
-    lora = {"train": "lora", "lora": {"dropout": 0.3, "rank": 4}, "optimizer": optimizer}
+    lora: dict[str, Any] = {"train": "lora", "lora": {"dropout": 0.3, "rank": 4}, "optimizer": optimizer}
+    if optimizer == "adamw8bit":  # only larger tensors have moments in 8 bits
+        pytest.importorskip("torchao")
+        lora = {"optimizer": optimizer}
     sft(write_config("whole", **lora))
     parts = [sft(write_config("parts", max_seconds=1e-6, **lora))["steps"] for _ in range(4)]
     assert parts == [1, 2, 3, 4]
@@ -95,6 +104,8 @@ def test_a_resumed_run_ends_with_the_weights_of_an_unbroken_one(
     assert [line["loss"] for line in logs[0]] == [line["loss"] for line in logs[1]]
     again = sft(write_config("whole", **lora))
     assert again["complete"]
+    moments = [path for path in (tmp_path / "run-parts" / "checkpoints").rglob("optimizer.safetensors")]
+    assert any(".codes:" in key for key in load_file(moments[0])) == (optimizer == "adamw8bit")
 
 
 @pytest.mark.slow

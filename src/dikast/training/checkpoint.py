@@ -15,6 +15,7 @@ from torch.distributed.tensor import DTensor
 
 from dikast.core.errors import DataError, UserError
 from dikast.core.runs.run_files import changed_files, record_all
+from dikast.training.adamw8bit import parts_of
 from dikast.training.fsdp.sharded_checkpoint import ShareReader, is_sharded, save_shares
 from dikast.training.processes import SingleProcess
 
@@ -59,8 +60,8 @@ def save_checkpoint(
     weights: dict[str, torch.Tensor] = {name: parameter.detach() for name, parameter in names.items()}
     moments: dict[str, torch.Tensor] = {}
     for name, parameter in names.items():
-        for key, value in optimizer.state[parameter].items():
-            moments[f"{key}:{name}"] = torch.as_tensor(value).detach()
+        for kind, value in optimizer.state[parameter].items():
+            moments |= {f"{key}:{name}": each.detach() for key, each in parts_of(kind, torch.as_tensor(value)).items()}
     if shared := {name: each for name, each in (weights | moments).items() if isinstance(each, DTensor)}:
         save_shares(temporary, shared)
     weights, moments = ({k: v.contiguous() for k, v in some.items() if k not in shared} for some in (weights, moments))
@@ -172,12 +173,21 @@ def load_weights(path: Path, model: torch.nn.Module) -> dict[str, torch.nn.Param
 def _load_moments(path: Path, names: dict[str, torch.nn.Parameter], optimizer: Any) -> None:
     """Load the optimizer's state of each parameter, sharded as the parameter is if it has the same shape."""
     reader, shared = ShareReader(path), dict[str, torch.Tensor]()
+    if begin := getattr(optimizer, "begin", None):  # moments of several parts, which are filled in place
+        optimizer.state.update({parameter: begin(parameter) for parameter in names.values()})
     with safe_open(path / "optimizer.safetensors", "pt") as alike:
         for key, known in reader.tensors.items():
             kind, _, name = key.partition(":")
             if not name:
                 continue
             parameter = names[name]
+            if begin and kind != "step":
+                shared[key] = next(
+                    parts[kind]
+                    for moment, value in optimizer.state[parameter].items()
+                    if kind in (parts := parts_of(moment, value))
+                )
+                continue
             if kind == "step":
                 found: torch.Tensor = alike.get_tensor(key)
             elif known.size == parameter.shape:

@@ -107,7 +107,9 @@ class Config:
     max_tokens: maximum tokens of one example, prompt and reply; a longer one stops the run before its first step.
     max_tokens_per_micro_batch: maximum tokens, padding included, of one forward pass; gradients are accumulated.
     frames: how many are sampled from a video file that names no number, here and in `eval`.
-    optimizer: `adamw`; or `muon`: linear layers by Muon, the rest by AdamW, at one rate. Much faster from scratch.
+    optimizer: `adamw`; `muon`: linear layers by Muon, the rest by AdamW, at one rate, much faster from scratch; or, for
+    less memory, `adamw8bit` (moments in 8 bits, extra `lowbit`) or `adafactor` (sums of rows and columns in place of
+    moments, and `learning_rate` relative to the size of the weights), both in one process.
     learning_rate: the peak, per step; it rises linearly over `warmup` (below 1 a share of the steps, else so many)
     and falls by `schedule` to `min_lr_ratio`, a share of itself. weight_decay: of matrices, not of vectors; betas: of
     AdamW; clip: maximum norm of the gradient (0: no clipping).
@@ -140,7 +142,7 @@ class Config:
     max_tokens_per_micro_batch: int = option(16_384, least=1)
     max_tokens: int = option(4096, least=2)
     frames: int = option(DEFAULT_FRAMES, least=1, most=MOST_FRAMES)
-    optimizer: Literal["adamw", "muon"] = "adamw"
+    optimizer: Literal["adamw", "muon", "adamw8bit", "adafactor"] = "adamw"
     learning_rate: float = option(1e-5, above=0)
     schedule: Literal["cosine", "linear", "constant"] = "cosine"
     warmup: float = option(0.03, least=0)

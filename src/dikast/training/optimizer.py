@@ -1,9 +1,10 @@
-"""The optimizers: AdamW for everything, or Muon for hidden weight matrices and AdamW for the rest."""
+"""The optimizers: AdamW (also with 8-bit moments), Adafactor, or Muon for hidden matrices and AdamW for the rest."""
 
 from typing import Any
 
 import torch
 
+from dikast.training.adamw8bit import adamw8bit
 from dikast.training.checkpoint import trained
 from dikast.training.config import Config
 from dikast.training.master_weights import MasterAdamW
@@ -16,7 +17,8 @@ def optimizer_of(model: torch.nn.Module, config: Config) -> torch.optim.Optimize
     `MasterAdamW`.
 
     With `optimizer: muon` the weights of all linear layers except the output layer use Muon (Jordan et al. 2024), with
-    its step scaled to the size of AdamW's (Liu et al. 2025), so that one learning rate serves both.
+    its step scaled to the size of AdamW's (Liu et al. 2025), so that one learning rate serves both. Of Adafactor
+    (Shazeer & Stern 2018) the rate is relative: a step is at most so large a share of a tensor's root mean square.
     """
     parameters = trained(model)
     names = _hidden(model) if config.optimizer == "muon" else set()
@@ -31,6 +33,10 @@ def optimizer_of(model: torch.nn.Module, config: Config) -> torch.optim.Optimize
     kept = [group for group in groups if group["params"]]
     if config.precision == "bf16-master":
         return MasterAdamW(kept, lr=config.learning_rate, betas=betas)
+    if config.optimizer == "adamw8bit":
+        return adamw8bit(kept, lr=config.learning_rate, betas=betas)
+    if config.optimizer == "adafactor":
+        return torch.optim.Adafactor(kept, lr=config.learning_rate, foreach=False)  # all at once needs their updates
     adamw = torch.optim.AdamW(kept, lr=config.learning_rate, betas=betas, fused=cuda) if kept else None
     if not hidden:
         assert adamw is not None, "no parameter is trained"

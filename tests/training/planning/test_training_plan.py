@@ -3,6 +3,7 @@
 import json
 import resource
 import shutil
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,7 @@ pytest.importorskip("transformers")
 from torch.profiler import ProfilerActivity, profile
 
 import tiny_models
-from dikast.core.errors import UserError
+from dikast.core.errors import MissingExtra, UserError
 from dikast.surface.cli import app
 from dikast.training.config import load_config
 from dikast.training.data.collate import collate, summed_loss
@@ -67,10 +68,11 @@ def peak_of(work: Callable[[], None]) -> int:
         ("llama", {"precision": "bf16", "checkpointing": True}),
         pytest.param("llama", {}, marks=pytest.mark.slow),
         pytest.param("llama", {"precision": "bf16-master"}, marks=pytest.mark.slow),
+        pytest.param("llama", {"optimizer": "adafactor"}, marks=pytest.mark.slow),
         pytest.param("llava", {"train": "lora", "precision": "bf16"}, marks=pytest.mark.slow),
         pytest.param("llava", {"train": "projector"}, marks=pytest.mark.slow),
     ],
-    ids=["bf16-checkpointing", "full", "bf16-master", "llava-lora", "llava-projector"],
+    ids=["bf16-checkpointing", "full", "bf16-master", "adafactor", "llava-lora", "llava-projector"],
 )
 def test_the_planned_peak_is_the_measured_one(
     family: str, settings: dict[str, Any], wide: Callable[[str], Path], write_config: Write
@@ -130,6 +132,18 @@ def test_what_would_make_a_run_fit_is_named(write_config: Write) -> None:
         assert dealt.memory[part] == made.memory[part] / 4
     assert dealt.memory["gathered"] > 0
     assert dealt.memory["activations"] == made.memory["activations"]
+
+
+def test_optimizers_that_cannot_be_used_are_told_before_the_model_is_made(
+    write_config: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torchao", None)
+    monkeypatch.delitem(sys.modules, "torchao.optim", raising=False)
+    with pytest.raises(MissingExtra, match=r"pip install 'dikast\[lowbit\]'"):
+        sft(write_config("bits", optimizer="adamw8bit"))
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(UserError, match="optimizer: adafactor trains in one process, not in 2: use adamw"):
+        planning.check_before_loading(load_config(write_config("two", optimizer="adafactor")))
 
 
 def test_a_model_that_cannot_fit_is_refused_before_it_is_made(tiny: Callable[[str], Path], write_config: Write) -> None:

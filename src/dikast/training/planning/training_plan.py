@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dikast.core.errors import UserError
+from dikast.core.errors import UserError, require
 from dikast.training.config import Config
 
 if TYPE_CHECKING:
@@ -16,8 +16,12 @@ if TYPE_CHECKING:
 GB = 1e9
 SHARE = 0.3  # assumed: of a card's peak in training
 _LOOSE = 0.2  # weights, gradients and moments of less than this share of the memory: a run starts without a full plan
-_STATE = {"adamw": 8, "muon": 8, "bf16-master": 10}  # optimizer's bytes a trained weight; of Muon at most
-_IN_STEP = {"adamw": 8, "muon": 12, "bf16-master": 28}  # temporary bytes of a step, a weight of the largest tensor
+# optimizer's bytes a trained weight; of Muon at most; of Adafactor for matrices of 64 x 64, of larger ones less
+_STATE = {"adamw": 8, "muon": 8, "bf16-master": 10, "adamw8bit": 2.04, "adafactor": 0.13}
+# temporary bytes of a step, a weight of the largest tensor
+_IN_STEP = {"adamw": 8, "muon": 12, "bf16-master": 28, "adamw8bit": 16, "adafactor": 16}
+
+_ALONE = ("adamw8bit", "adafactor")  # their state is not cut as the weights are
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +122,7 @@ def plan(config: Config, shape: Any, work: "Work", *, cards: int = 1) -> Trainin
     from dikast.engines.local.trusted import configured
     from dikast.training.planning.step_cost import step_cost
 
+    check_optimizer(config, cards)
     counts = counts_of(config, shape)
     summed = config.batch_size > work.rows * cards
     with configured(shape._name_or_path):
@@ -185,6 +190,9 @@ def cure(config: Config, shape: Any, work: "Work", cards: int, memory: float) ->
         told.append(name)
         if plan(changed, shape, pass_, cards=cards).total <= memory:
             return f"it would fit with {', '.join(told)}"
+    if changed.optimizer in _ALONE:
+        changed = replace(changed, optimizer="adamw")
+        told.append("optimizer: adamw")
     for more in (2, 8, 64):
         if plan(changed, shape, pass_, cards=more * cards).total <= memory:
             return f"it would fit with {', '.join([*told, f'{more * cards} cards (fsdp2.yaml)'])}"
@@ -217,14 +225,24 @@ def check_before_loading(config: Config) -> None:
     `max_tokens` is counted too; where they take less, as in all small models, it is not, so that starting is not
     delayed.
     """
+    cards, memory = int(os.environ.get("WORLD_SIZE", "1")), memory_of(config)
+    check_optimizer(config, cards)
     shape = shape_of(config)
     counts = counts_of(config, shape)
     check_disk(config, counts)
-    cards, memory = int(os.environ.get("WORLD_SIZE", "1")), memory_of(config)
     dealt = cards if os.environ.get("ACCELERATE_USE_FSDP", "false").lower() == "true" else 1
     if (counts.weights + counts.gradients + counts.trained * _STATE[_kind(config)]) / dealt > _LOOSE * memory:
         row = work_of(replace(config, max_tokens_per_micro_batch=config.max_tokens))
         fits(config, shape, row, cards=dealt, memory=memory)
+
+
+def check_optimizer(config: Config, processes: int) -> None:
+    """UserError for an optimizer that several processes cannot use; MissingExtra for one that is not installed."""
+    if processes > 1 and config.optimizer in _ALONE:
+        told = f"{config.source}: optimizer: {config.optimizer} trains in one process, not in {processes}"
+        raise UserError(f"{told}: use adamw, or start it without accelerate or torchrun")
+    if config.optimizer == "adamw8bit":
+        require("torchao.optim", "lowbit")
 
 
 def check_disk(config: Config, counts: ModelCounts) -> None:
