@@ -22,12 +22,13 @@ def pytest_collection() -> Generator[None, object, object]:
     """
     gc.disable()
     forbidden, sys.dont_write_bytecode = sys.dont_write_bytecode, False
-    collected = yield
-    sys.dont_write_bytecode = forbidden
-    gc.collect()
-    gc.freeze()  # what is there now stays, so no later collection walks it either
-    gc.enable()
-    return collected
+    try:
+        return (yield)
+    finally:
+        sys.dont_write_bytecode = forbidden
+        gc.collect()
+        gc.freeze()  # what is there now stays, so no later collection walks it either
+        gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -144,7 +144,8 @@ def found_of(
             (out / str(place["run"])).mkdir(parents=True, exist_ok=True)
             (out / str(place["run"]) / "cost.json").touch()
     patch.setattr("dikast.lab.findings._rows", rows)
-    patch.setattr("dikast.lab.findings._cost", lambda out, places: {})
+    counted = ("taught_examples", "taught_tokens", "graded_items", "graded_tokens")
+    patch.setattr("dikast.lab.findings._cost", lambda out, places: dict.fromkeys(counted, 0.0))
     told = {"name": "mine", "told": experiment.told, "runs": places}
     return finding(out, told, Resampling(draws=300))
 

@@ -14,7 +14,8 @@ from typing import IO
 from dikast.core.errors import RunError, UserError
 from dikast.core.secrets import without_secrets
 
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # a path has one slash of `://` left
+# a path has one slash of `://` left
+_ADDRESS = re.compile(r"(?:https?|ftp|sftp|ssh|s3a?|gc?s|hf|abfss?|adl|az|hdfs|file|memory):/", re.IGNORECASE)
 
 
 class CannotLock(RunError):

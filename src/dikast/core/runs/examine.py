@@ -36,6 +36,7 @@ from dikast.core.runs.run_files import (
     recorded,
     refuse_special,
 )
+from dikast.core.text import counted
 from dikast.core.verdict import Status, verdict_from
 
 DAMAGED = "verdicts.damaged.jsonl"
@@ -93,7 +94,7 @@ class Part:
     files: int
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.kind}, {self.lines:,} lines and {self.files:,} files"
+        return f"{self.path}: {self.kind}, {counted(self.lines, 'line')} and {counted(self.files, 'file')}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,17 +155,20 @@ def _tell_of(
 ) -> None:
     from dataclasses import asdict
 
+    from dikast.core.text import counted
+
     moved = repair(folder) if repair is not None else 0
     found = examine(folder)
     if json:
         echo_json({**asdict(found), "moved": moved})
     else:
-        echo(f"{found.kind}: {found.lines:,} lines and {found.files:,} files with a checksum{_kinds(found.parts)}")
+        had = f"{counted(found.lines, 'line')} and {counted(found.files, 'file')} with a checksum"
+        echo(f"{found.kind}: {had}{_kinds(found.parts)}")
         for part in found.parts:
             echo(f"  {part}")
         echo("\n".join([*map(str, found.problems)] or ["nothing to repair"]))
         if moved:
-            echo(f"{moved} damaged lines moved to *.damaged.jsonl: run the command that made it again")
+            echo(f"{counted(moved, 'damaged line')} moved to *.damaged.jsonl: run the command that made it again")
     if not found.sound:
         raise typer.Exit(1)
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
-_AT_ONCE = 1_000_000  # meetings times draws: 8 MB an array
+_AT_ONCE = 1_000_000  # numbers in an array of a batch, 8 MB: meetings, or a matrix of players, times draws
 _MOST_PLAYERS = 300  # beyond, the draws' matrices are larger than what the batch saves
 
 
@@ -45,7 +45,7 @@ def fit_draws(
     first = next(draws, None)
     if first is None:
         return found
-    pending, size = [first], max(1, _AT_ONCE // max(1, len(first.i)))
+    pending, size = [first], max(1, _AT_ONCE // max(1, len(first.i), first.players**2))
     while pending:
         pending += islice(draws, size - len(pending))
         together = _together(pending, model, start, leagues) if len(pending) > 1 else [None]
