@@ -110,8 +110,9 @@ class Engine(Protocol):
 
     An engine may also have `close`, which frees what it holds and is called at the end of `with` (`Closing` has both);
     `formats`, the formats its model was taught by their kind (`absolute`, `pairwise`), which a
-    judge then asks in unless others are given; and `notes`, warnings for readers of the verdicts, each
-    with the number of questions it applies to so far; they are copied to the summary of a run.
+    judge then asks in unless others are given; `thinking`, the tokens that every request allows for reasoning in
+    addition to its `max_tokens`, which budgets and dry runs count; and `notes`, warnings for readers of the verdicts,
+    each with the number of questions it applies to so far; they are copied to the summary of a run.
     """
 
     name: str

@@ -7,7 +7,7 @@ from dikast.core.errors import EngineError, UserError
 from dikast.core.message import Span
 from dikast.core.part import Image
 from dikast.engines.base import Completion, Engine, Request
-from dikast.engines.wrapper import Wrapper
+from dikast.engines.wrapper import Wrapper, found_in
 
 _CHARACTERS = 3  # characters per token, until the model has counted some
 _IMAGE_TOKENS = 1500
@@ -26,11 +26,11 @@ class Budget(Wrapper):
     """Lets requests through to `engine` until `calls`, `tokens` (in and out) or `money` are spent; None sets no bound.
 
     A request is sent only if the budget covers it together with everything in flight, each estimated at the most
-    expensive answer so far. Before the first answer, tokens are estimated from the request's length and its token
-    limit, and with a budget of money only one request is sent. What the budget does not cover fails with the kind
-    `budget` and is not sent, so that running the same command again asks it. Tries that failed count as their request's
-    one call, and what a server charges for them is not known here. A model that does not count tokens ends a budget of
-    tokens or money after its first answer.
+    expensive answer so far. Before the first answer, tokens are estimated from the request's length, its token limit
+    and what the engine allows for reasoning, and with a budget of money only one request is sent. What the budget does
+    not cover fails with the kind `budget` and is not sent, so that running the same command again asks it. Tries that
+    failed count as their request's one call, and what a server charges for them is not known here. A model that does
+    not count tokens ends a budget of tokens or money after its first answer.
     """
 
     def __init__(
@@ -102,7 +102,8 @@ class Budget(Wrapper):
             self._in_flight -= len(sent)
             self._reserved -= sum(sent.values())
         while held is not None:
-            told = f"the budget is spent: {self._short(self._estimate(held))}; raise it and run again to continue"
+            short = self._short(self._estimate(held))
+            told = f"the budget does not cover this request: {short}; raise it and run again to continue"
             yield Completion(held.key, finish="error", error=EngineError(told, kind="budget"))
             held = next(source, None)
 
@@ -126,7 +127,7 @@ class Budget(Wrapper):
     def _estimate(self, request: Request) -> int:
         if self._answered:
             return self._dearest.tokens
-        tokens = request.sampling.max_tokens
+        tokens = request.sampling.max_tokens + int(found_in(self.engine, "thinking", 0))
         for message in request.messages:
             for part in message.parts:
                 if isinstance(part, Span):

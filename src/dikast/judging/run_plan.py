@@ -96,9 +96,9 @@ class Plan:
     """The questions of a run: `questions` in all, of which `answered` have an answer in the folder already.
 
     Only a dry run fills the other fields: how many questions cannot be asked (their items would be `bad_item`) and why
-    the first of them cannot, the tokens of the text to send, at 4 characters each, the most that could come back, and
-    what both would cost where the engine knows its price (`price_unknown`: it may cost money, and how much is not
-    known).
+    the first of them cannot, the tokens of the text to send, at 4 characters each, the most that could come back
+    (`thinking` of them for the reasoning of each question), and what both would cost where the engine knows its price
+    (`price_unknown`: it may cost money, and how much is not known).
     """
 
     items: int
@@ -110,6 +110,7 @@ class Plan:
     tokens_out: int = 0
     cost: float | None = None
     price_unknown: bool = False
+    thinking: int = 0
     notes: tuple[str, ...] = ()
 
     @property
@@ -128,6 +129,7 @@ class Count:
     def __init__(self, judge: Judge, format: Format, known: Any, *, estimate: bool) -> None:
         self.judge, self.format, self.known, self.estimate = judge, format, known, estimate
         self.questions = self.answered = self.unaskable = self.characters = self.tokens_out = 0
+        self.thinking = int(found_in(judge.engine, "thinking", 0)) if estimate else 0
         self.bad_items: dict[str, None] = {}  # what is wrong with the first of them, each said once
         self._keys: list[bytes] = []
         self._tasks: list[Task] = []  # only to estimate
@@ -161,7 +163,8 @@ class Count:
                 self.bad_items[without_secrets(str(error))] = None
             return
         self.characters += sum(len(message.text) for message in request.messages)
-        self.tokens_out += request.sampling.max_tokens if self.format.feedback else 1
+        writes = self.format.feedback or self.thinking  # a model that reasons is not scored by its labels
+        self.tokens_out += self.thinking + (request.sampling.max_tokens if writes else 1)
 
     def plan(self, items: int) -> Plan:
         """The counts so far."""
@@ -170,8 +173,10 @@ class Count:
         price = price_of_engine(self.judge.engine) if self.estimate else None
         cost = price.cost(tokens_in, 0, self.tokens_out) if price is not None else None
         unknown = self.estimate and found_in(self.judge.engine, "price_unknown", False)
-        bad, out = tuple(self.bad_items), self.tokens_out
-        return Plan(items, self.questions, self.answered, self.unaskable, bad, tokens_in, out, cost, unknown)
+        return Plan(
+            items, self.questions, self.answered, self.unaskable, tuple(self.bad_items), tokens_in, self.tokens_out,
+            cost, unknown, self.thinking,
+        )  # fmt: skip
 
 
 def metadata_of(item: Item) -> dict[str, Any]:

@@ -34,6 +34,7 @@ def _show_plan(plan: dict[str, Any]) -> None:
         echo(
             f"about {plan['tokens_in']:,} tokens in (text only, at 4 characters a token),"
             f" at most {plan['tokens_out']:,} tokens out"
+            + (f" (including {thinking:,} a question for reasoning)" if (thinking := plan.get("thinking")) else "")
             + ("" if plan["cost"] is None else f", at most {plan['cost']:,.4f} in the currency of the price table")
             + (", at a price that is unknown (--price IN,OUT)" if plan.get("price_unknown") else "")
         )

@@ -5,11 +5,14 @@ import pytest
 from dikast.core.errors import UserError
 from dikast.engines.base import Completion, Sampling
 from dikast.engines.budget import Budget
+from dikast.engines.http.prices import Price
 from dikast.engines.mock import Random
+from dikast.engines.priced import Priced
 from dikast.engines.spec import open_engine
 from dikast.testing import check_engine
 from dikast.testing.faults import FaultServer
 from engines.http_servers import FAST, ask, grade, opened, verdicts, write_items
+from engines.provider_servers import OpenAIServer
 
 
 def test_a_budget_of_calls_is_exact_and_the_rest_is_not_sent(tmp_path: Path) -> None:
@@ -24,7 +27,7 @@ def test_a_budget_of_calls_is_exact_and_the_rest_is_not_sent(tmp_path: Path) -> 
         assert max(server.answered.values()) == 1, "what the budget let through was paid for once"
 
 
-def test_a_budget_of_tokens_is_never_passed() -> None:
+def test_a_budget_of_tokens_is_never_passed(monkeypatch: pytest.MonkeyPatch) -> None:
     with FaultServer("one two three", latency=0.002) as server, opened(server, f"{FAST},tokens=1000") as engine:
         found = list(engine.stream(ask(i, "x" * 190, sampling=Sampling(max_tokens=100)) for i in range(60)))
         assert isinstance(engine, Budget)
@@ -34,6 +37,15 @@ def test_a_budget_of_tokens_is_never_passed() -> None:
     assert len(answered) >= 18, "an answer takes 51 tokens, so 19 fit"
     assert {each.error.kind for each in found if each.error is not None} == {"budget"}
     assert server.tries.total() == len(answered)
+    monkeypatch.setenv("OPENAI_API_KEY", OpenAIServer.key)
+    price = Price(1.0, 1.0, 1.0)
+    for tokens, answers in ((20_000, 0), (30_000, 14)):  # 2,110 each; before the first, 26,024 and the prompt
+        with OpenAIServer() as reasons:
+            spec = f"openai:{reasons.model},url={reasons.url}/v1,{FAST},concurrency=8"
+            with Budget(Priced(open_engine(spec), price), tokens=tokens) as bounded:
+                found = list(bounded.stream(ask(i) for i in range(20)))
+        assert bounded.spent.tokens == 2110 * answers <= tokens
+        assert [each.error.kind for each in found if each.error is not None] == ["budget"] * (20 - answers)
 
 
 def test_a_budget_of_money_is_never_passed(tmp_path: Path) -> None:

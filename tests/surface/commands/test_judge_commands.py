@@ -103,7 +103,9 @@ def test_a_budget_ends_the_asking_and_the_next_run_goes_on(items: Path, tmp_path
     assert "calls=N, tokens=N or money=N" in wrong.stderr
 
 
-def test_a_dry_run_tells_the_cost_where_a_price_is_known(items: Path, tmp_path: Path) -> None:
+def test_a_dry_run_tells_the_cost_where_a_price_is_known(
+    items: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     prices = tmp_path / "prices.yaml"
     prices.write_text("judge-1: {in: 2.0, cached: 1.0, out: 8.0}\n")
     spec = f"http://127.0.0.1:9/v1#judge-1,prices={prices}"
@@ -111,6 +113,15 @@ def test_a_dry_run_tells_the_cost_where_a_price_is_known(items: Path, tmp_path: 
     assert done.returncode == 0, done.stderr
     plan = only_json(done.stdout)["plan"]
     assert plan["cost"] == pytest.approx((plan["tokens_in"] * 2 + plan["tokens_out"] * 8) / 1e6)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-anything-0123456789")
+    reasons = ("--judge", "openai:gpt-5-mini,url=http://127.0.0.1:9/v1", "--price", "2,8", "--budget", "tokens=20000")
+    for format in ("absolute", "score-only"):  # a model that reasons writes also where labels would be scored
+        asked = ("grade", items, *reasons, "--rubric", "helpfulness", "--format", format, "--dry-run")
+        plan = only_json(dikast(*asked, "--json").stdout)["plan"]
+        assert (plan["tokens_out"], plan["thinking"]) == (12 * (1024 + 25_000), 25_000)
+        assert plan["cost"] == pytest.approx((plan["tokens_in"] * 2 + plan["tokens_out"] * 8) / 1e6)
+        told = dikast(*asked).stdout
+        assert "at most 312,288 tokens out (including 25,000 a question for reasoning), at most 2.5" in told
 
 
 def test_limit_counts_items(items: Path, tmp_path: Path) -> None:

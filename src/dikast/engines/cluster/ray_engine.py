@@ -97,6 +97,7 @@ class RayEngine(Closing):
         self.price = self._first.told.get("price")
         self.price_unknown = self._first.told.get("price_unknown", False)
         self.cannot = self._first.told.get("cannot", {})
+        self.thinking = self._first.told.get("thinking", 0)
 
     def _make_room(self) -> None:
         """Have engines of this process that rest, such as the other judges of a panel, keep their least workers."""

@@ -124,6 +124,11 @@ class HttpEngine(Closing):
         return OwnSampling(self.provider.thinking) if "temperature" in self.provider.lacks else None
 
     @property
+    def thinking(self) -> int:
+        """Tokens that every request allows for reasoning, in addition to those of the reply."""
+        return self.provider.thinking
+
+    @property
     def price_unknown(self) -> bool:
         """Whether replies may cost an unknown amount of money: not a local server, and without a price."""
         return self.price is None and not self.provider.start and not self.provider.reports_cost
