@@ -232,6 +232,10 @@ def test_requests_follow_a_plan_and_are_cut_to_fit_the_reply(tmp_path: Path) -> 
     assert found == {"German", "French"}
     said = [request.messages[0].text for request in mine.requests if request.about["stage"] == "responses"]
     assert [sum(name in text for text in said) for name in ("German", "French")] == [5, 5]
+    both = StubTeacher(words=20)  # the plan's languages override the recipe's, which holds for rubrics alone
+    built = build(engine_recipe(tmp_path, plan="plan.yaml", rubrics=2, language="Welsh"), tmp_path / "b", teacher=both)
+    assert built.items == 20
+    assert {r.about["stage"] for r in both.requests if "Welsh" in r.messages[0].text} == {"rubrics"}
     for text, why in (("topics: [a]", "did you mean 'topic'"), ("task: []", "at least one text"), ("[a]", "a mapping")):
         (tmp_path / "plan.yaml").write_text(text)
         with pytest.raises(DataError, match=why):
@@ -383,6 +387,34 @@ def test_another_recipe_s_folder_is_refused(tmp_path: Path) -> None:
     write_checked(tmp_path / "old" / "build.json", orjson.dumps(kept))
     with pytest.raises(UserError, match=r"another version of Dikast, whose prompts differ \(responses\)"):
         build(told, tmp_path / "old", teacher=StubTeacher(words=20))
+
+    plan, out = tmp_path / "plan.yaml", tmp_path / "planned"
+    plan.write_text("language: [German]\n")
+    told = engine_recipe(tmp_path, rubrics=1, plan=plan.name)
+    build(told, out, teacher=StubTeacher(words=20))
+    kept = orjson.loads((out / "build.json").read_bytes())
+    seeds(tmp_path, {**SEED, "criterion": "Does the answer name its authors?"})
+    with pytest.raises(UserError, match=r"seeds\.yaml: the file of 'seeds' has changed since .*: restore the file, or"):
+        build(told, out, teacher=StubTeacher(words=20))
+    seeds(tmp_path)
+    plan.write_text("language: [Spanish]\n")
+    with pytest.raises(UserError, match=r"plan\.yaml: the file of 'plan' has changed since"):
+        build(told, out, teacher=StubTeacher(words=20))
+    plan.write_text("# The same\nlanguage:\n- German\n")
+    resumed = StubTeacher(words=20)
+    build(told, out, teacher=resumed)
+    write_checked(out / "build.json", orjson.dumps({key: kept[key] for key in kept if key != "inputs"}))
+    build(told, out, teacher=resumed)  # a folder of an earlier version, which did not record them
+    assert not resumed.requests
+    assert orjson.loads((out / "build.json").read_bytes()) == kept
+    told = engine_recipe(tmp_path, recipe="bench", rubrics=1, instructions=1, spare=0, seeds="")
+    out = tmp_path / "shipped"
+    build(told, out, teacher=StubTeacher(words=20))
+    kept = orjson.loads((out / "build.json").read_bytes())
+    kept["inputs"]["seeds"] = "0"
+    write_checked(out / "build.json", orjson.dumps(kept))
+    with pytest.raises(UserError, match="another version of Dikast, which brings another file of 'seeds'"):
+        build(told, out, teacher=StubTeacher(words=20))
 
 
 def test_bad_seeds_are_told_by_line(tmp_path: Path) -> None:

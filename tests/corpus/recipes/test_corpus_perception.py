@@ -148,7 +148,13 @@ def test_rubrics_that_do_not_fit_are_asked_for_again_and_every_stage_is_shown_it
 
 def test_rounds_are_bounded_and_enough_is_a_share(tmp_path: Path) -> None:
     photos(tmp_path, 2)
-    half = build(engine_recipe(tmp_path, fit=0.5), tmp_path / "half", teacher=Scripted(answer))
+    (tmp_path / "plan.yaml").write_text("language: [Frisian]\n")  # which no filter identifies
+    told = engine_recipe(tmp_path, fit=0.5, plan="plan.yaml", language="Welsh")
+    half = build(told, tmp_path / "half", teacher=(engine := Scripted(answer)))
+    assert {r.about["stage"] for r in engine.requests if "Welsh" in r.messages[0].text} == {"rubrics", "fit"}
+    (tmp_path / "plan.yaml").write_text("language: [Breton]\n")
+    with pytest.raises(UserError, match=r"plan\.yaml: the file of 'plan' has changed"):
+        build(told, tmp_path / "half", teacher=engine)
     assert [s.name for s in half.stages][:3] == ["1-rubrics-1", "1-fit-1", "2-instructions"]
     assert half.dropped["rubrics short of the number asked for"] == 2
 

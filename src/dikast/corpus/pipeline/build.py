@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from dikast.core.canonical import fingerprint
 from dikast.core.errors import UserError
 from dikast.core.output_folder import one_writer
 from dikast.core.runs.run_files import CHECKSUMS, changed_files, forget_missing, write_checked
@@ -105,6 +106,7 @@ def _claim(folder: Path, recipe: Recipe, engine: Engine) -> list[str]:
         "prompts": {name: prompt(name).hash for name in KINDS[recipe.recipe].prompts},
         "teacher": dict(engine.identity()),
     }
+    inputs = _inputs(recipe)
     path = folder / LOCK
     notes: list[str] = []
     if any(each.name != CHECKSUMS and each.suffix != ".part" for each in folder.iterdir()):
@@ -129,8 +131,31 @@ def _claim(folder: Path, recipe: Recipe, engine: Engine) -> list[str]:
                     " folder, or finish it with that version"
                 )
             raise UserError(f"{folder}: was built by another recipe ({', '.join(keys)} differ); name a new folder")
-    write_checked(path, orjson.dumps(told, option=orjson.OPT_INDENT_2))
+        _check_inputs(folder, recipe, inputs, (before or {}).get("inputs"))
+    write_checked(path, orjson.dumps(told | ({"inputs": inputs} if inputs else {}), option=orjson.OPT_INDENT_2))
     return notes
+
+
+def _inputs(recipe: Recipe) -> dict[str, str]:
+    """Fingerprints of the seeds and the plan of a recipe; none where a world is the teacher, which reads neither."""
+    read = {} if recipe.world else KINDS[recipe.recipe].inputs(recipe, recipe.options)
+    return {key: fingerprint(value) for key, value in read.items()}
+
+
+def _check_inputs(folder: Path, recipe: Recipe, now: Mapping[str, str], before: Any) -> None:
+    """UserError for seeds or a plan that differ from those that the folder was begun with, as far as it says."""
+    for key, value in now.items():
+        if not isinstance(before, dict) or before.get(key, value) == value:
+            continue
+        if name := getattr(recipe.options, key):
+            raise UserError(
+                f"{recipe.path(name)}: the file of {key!r} has changed since {folder} was begun with it: restore the"
+                " file, or name a new folder with --out"
+            )
+        raise UserError(
+            f"{folder}: was begun with another version of Dikast, which brings another file of {key!r}: name a new"
+            " folder with --out, or finish it with that version"
+        )
 
 
 def _changed(folder: Path) -> list[str]:

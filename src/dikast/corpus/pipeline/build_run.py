@@ -107,7 +107,8 @@ class Kind(Generic[Options]):
 
     `run` asks stage by stage and writes the items; `estimate` says what it would ask, and asks nothing. `check` yields
     mistakes in the options as (key, message). `world` makes the teacher for `world:DOMAIN`. `defaults` override those
-    of `Recipe` for common keys.
+    of `Recipe` for common keys. `inputs`: what the file of an option (its own or Dikast's) says, by option; with other
+    inputs a folder is not resumed.
     """
 
     name: str
@@ -119,3 +120,4 @@ class Kind(Generic[Options]):
     world: Callable[[Recipe, Options], Engine]
     files: tuple[str, ...] = ()
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Callable[[Recipe, Options], Mapping[str, Any]] = lambda recipe, options: {}

@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
 from math import ceil
@@ -188,6 +188,11 @@ def _estimate(recipe: Recipe, options: BenchOptions) -> list[BuildEstimate]:
     return kind.estimate(inner, inner.options)
 
 
+def _inputs(recipe: Recipe, options: BenchOptions) -> Mapping[str, Any]:
+    kind, inner = _inner(recipe, options)
+    return kind.inputs(inner, inner.options)
+
+
 def _check(recipe: Recipe, options: BenchOptions) -> Iterator[tuple[str, str]]:
     if options.of not in (TEXT, IMAGES):
         yield "of", f"must be {TEXT} or {IMAGES}, got {options.of!r}"
@@ -209,5 +214,5 @@ def _world(recipe: Recipe, options: BenchOptions) -> Engine:
 
 KIND = Kind(
     "bench", BenchOptions, (*feedback.KIND.prompts, *perception.KIND.prompts), _run, _estimate, _check, _world,
-    files=("seeds", "plan", "apart_from"),
+    files=("seeds", "plan", "apart_from"), inputs=_inputs,
 )  # fmt: skip

@@ -49,13 +49,12 @@ class FeedbackOptions:
 
     The rubrics in `seeds` (without it, those that come with Dikast) are extended to `rubrics` in at most `rounds`
     rounds, `a_call` in a reply. `plan`: a file of topics, personas, tasks, formats, lengths and languages that requests
-    are drawn from, otherwise those that come with Dikast. Each rubric gets
-    `instructions`, and each instruction a response of about `words` words for each score, which the teacher grades
-    again (`regrade`); one that misses its score is written anew up to `retries` times. `complete: true` (or `require`)
-    keeps only instructions with a response of every score, `prefer` also as many responses of the others as leave the
-    scores of the set balanced, `false` all. `agreement` is the share of second gradings that `--dry-run` expects to
-    agree. `refine`: the teacher revises
-    each new rubric, shown beside others, before it is added. `sensitive`: the share of new rubrics, and of their
+    are drawn from, otherwise those that come with Dikast. Each rubric gets `instructions`, and each instruction a
+    response of about `words` words for each score, which the teacher grades again (`regrade`); one that misses its
+    score is written anew up to `retries` times. `complete: true` (or `require`) keeps only instructions with a response
+    of every score, `prefer` also as many responses of the others as leave the scores of the set balanced, `false` all.
+    `agreement` is the share of second gradings that `--dry-run` expects to agree. `refine`: the teacher revises each
+    new rubric, shown beside others, before it is added. `sensitive`: the share of new rubrics, and of their
     instructions, about sensitive or biased content, every second one implicitly.
     """
 
@@ -154,7 +153,7 @@ def instruction_tasks(recipe: Recipe, pool: Iterable[Record]) -> Iterator[Task]:
             planned = plan.of_requests(number * recipe.options.instructions + first, n)
             messages = prompt("instructions").ask(
                 criterion=rubric["criterion"], levels=levels_of(rubric), count=n, best=SCALE.labels[-1],
-                plan=plan_lines(planned), language=recipe.language, **hard_of(hard),
+                plan=plan_lines(planned), language=plan.language(recipe), **hard_of(hard),
             )  # fmt: skip
             about = {"stage": "instructions", "count": n, "lineage": rubric["lineage"]}
             read = with_meta(instruction_reader(number, rubric, planned, first), mark_of(hard))
@@ -357,6 +356,10 @@ def _seeds(recipe: Recipe, options: FeedbackOptions) -> list[Record]:
     return load_seeds(recipe.path(options.seeds) if options.seeds else SEEDS / "text.yaml")
 
 
+def _inputs(recipe: Recipe, options: FeedbackOptions) -> dict[str, Any]:
+    return {"seeds": _seeds(recipe, options), "plan": plan_of(recipe).axes}
+
+
 def _estimate(recipe: Recipe, options: FeedbackOptions) -> list[BuildEstimate]:
     """The cost of the stages for a rubric and an instruction of typical length."""
     seeds = _seeds(recipe, options)
@@ -393,5 +396,5 @@ def _world(recipe: Recipe, options: FeedbackOptions) -> Engine:
 
 KIND = Kind(
     "feedback", FeedbackOptions, ("rubrics", "rubric-refine", "instructions", "responses", "plan"), _run, _estimate,
-    _check, _world, files=("seeds", "plan"), defaults={"length_r": 0.02},
+    _check, _world, files=("seeds", "plan"), defaults={"length_r": 0.02}, inputs=_inputs,
 )  # fmt: skip

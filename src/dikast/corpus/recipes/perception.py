@@ -191,7 +191,7 @@ def instruction_tasks(recipe: Recipe, pictures: list[Picture], root: str) -> Ite
             messages = prompt("picture-instructions").ask(
                 picture=Image(picture.image, root), criterion=rubric["criterion"], levels=levels_of(rubric),
                 count=n, best=SCALE.labels[-1], plan=plan_lines(planned), explicit=picture.sensitive == EXPLICIT,
-                implicit=picture.sensitive == IMPLICIT, language=recipe.language,
+                implicit=picture.sensitive == IMPLICIT, language=plan.language(recipe),
             )  # fmt: skip
             about = {"stage": "instructions", "count": n, "lineage": rubric["lineage"]}
             read = with_meta(instruction_reader(number, rubric, planned, first), meta, image=picture.image)
@@ -286,6 +286,10 @@ def _seeds(recipe: Recipe, options: PerceptionOptions) -> list[Record]:
     return load_seeds(recipe.path(options.seeds) if options.seeds else SEEDS / "pictures.yaml")
 
 
+def _inputs(recipe: Recipe, options: PerceptionOptions) -> dict[str, Any]:
+    return {"seeds": _seeds(recipe, options), "plan": plan_of(recipe, pictures=True).axes}
+
+
 def _words(rubric: Record) -> str:
     return " ".join([rubric["criterion"], *rubric["levels"].values()])
 
@@ -343,4 +347,5 @@ def _world(recipe: Recipe, options: PerceptionOptions) -> Engine:
 KIND = Kind(
     "perception", PerceptionOptions, ("picture-rubrics", "picture-fit", "picture-instructions", "picture-responses",
     "plan"), _run, _estimate, _check, _world, files=("seeds", "plan"), defaults={"length_r": 0.02},
+    inputs=_inputs,
 )  # fmt: skip

@@ -30,6 +30,10 @@ class RequestPlan:
         """As `of`, of `count` requests from `first` on."""
         return [self.of(number) for number in range(first, first + count)]
 
+    def language(self, recipe: Recipe) -> str:
+        """The one language of all requests: that of the recipe, "" where the plan draws one for each."""
+        return "" if "language" in self.axes else recipe.language
+
     def _drawn(self, axis: str, values: tuple[str, ...], number: int) -> str:
         round_, at = divmod(number, len(values))
         return _shuffled(values, f"{self.seed} plan {axis} {round_}")[at]
