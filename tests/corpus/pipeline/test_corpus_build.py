@@ -20,7 +20,7 @@ from dikast.core.part import text_of
 from dikast.core.records import read_items
 from dikast.core.runs.run_files import write_checked
 from dikast.corpus.dedup.text_dedup import Index
-from dikast.corpus.pipeline.build import build, estimate
+from dikast.corpus.pipeline.build import build, estimate, known_price
 from dikast.corpus.pipeline.build_run import Built
 from dikast.corpus.pipeline.journal import finished
 from dikast.corpus.pipeline.recipe_file import load_recipe
@@ -510,13 +510,21 @@ def test_every_other_request_for_rubrics_asks_for_a_paraphrase(tmp_path: Path) -
     assert ["in other words" in text for text in asked] == [False, True]
 
 
-def test_money_is_estimated_counted_and_bounded(tmp_path: Path) -> None:
+def test_money_is_estimated_counted_and_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, out = recipe(tmp_path, rubrics=2, instructions=1, regrade=False), tmp_path / "out"
     asked = ["corpus", "build", str(path), "--out", str(out), "--price", "2,10", "--json"]
     dry = CliRunner().invoke(app, [*asked, "--dry-run"])
     assert dry.exit_code == 0, dry.output
     for each in orjson.loads(dry.stdout):
         assert each["most_money"] == pytest.approx((2 * each["tokens_in"] + 10 * each["most_tokens_out"]) / 1e6)
+    for key in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.setenv(key, "sk-anything-0123456789")
+    for teacher, thinking in (("openai:gpt-5-mini", 25_000), ("anthropic:claude-opus-4-5", 0)):
+        told = load_recipe(path, teacher=teacher)
+        assert known_price(told) is not None
+        assert [each.most_tokens_out for each in estimate(told)] == [
+            each.calls * (told.max_tokens + thinking) for each in estimate(told)
+        ]
     built = orjson.loads(CliRunner().invoke(app, asked).stdout)
     for stage in built["stages"]:
         assert stage["money"] == pytest.approx((2 * stage["tokens_in"] + 10 * stage["tokens_out"]) / 1e6)

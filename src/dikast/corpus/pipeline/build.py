@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,12 @@ from dikast.corpus.recipes import KINDS
 from dikast.engines.base import Engine
 from dikast.engines.budget import Budget
 from dikast.engines.http.prices import Price
+from dikast.engines.http.providers import PROVIDERS
 from dikast.engines.priced import Priced, price_of_engine
 from dikast.engines.spec import parse_spec
+from dikast.engines.wrapper import found_in
 
-_SERVERS = ("http", "https", "openai")
+_SERVERS = ("http", "https", *PROVIDERS)
 LOCK, REPORT = "build.json", "report.json"
 
 
@@ -83,18 +86,24 @@ def _build(
 
 
 def estimate(recipe: Recipe) -> list[BuildEstimate]:
-    """The calls of each stage, about how many tokens they read, and at most how many they write; asks nothing."""
+    """The calls of each stage, about how many tokens they read, at most how many they write or reason; asks nothing."""
     kind = KINDS[recipe.recipe]
     checked_files(recipe, kind)
-    return kind.estimate(recipe, recipe.options)
+    found, thinking = kind.estimate(recipe, recipe.options), int(found_in(_server(recipe), "thinking", 0))
+    return [replace(each, most_tokens_out=each.most_tokens_out + each.calls * thinking) for each in found]
 
 
 def known_price(recipe: Recipe) -> Price | None:
     """The price of the recipe's teacher from the user's table of prices; None for a teacher that is not a server."""
+    return price_of_engine(_server(recipe))
+
+
+def _server(recipe: Recipe) -> Engine | None:
+    """The recipe's teacher if it is a server that can be asked."""
     if recipe.world or parse_spec(recipe.teacher).scheme not in _SERVERS:
         return None
     with suppress(UserError):  # such as a missing key: an estimate asks nothing
-        return price_of_engine(recipe.engine(recipe.teacher))
+        return recipe.engine(recipe.teacher)
     return None
 
 
