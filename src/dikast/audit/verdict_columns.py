@@ -39,6 +39,9 @@ _WORDS = ("pass/fail", "yes/no", "correct/incorrect", "true/false", "good/bad")
 _FIRST, _SECOND, _TIE = ("a", "first", "model_a", "answer_a", "response_a"), (
     "b", "second", "model_b", "answer_b", "response_b",
 ), ("tie", "both", "equal", "same", "neither", "draw")  # fmt: skip
+_LABELS = frozenset({*_FIRST, *_SECOND, *_TIE, *(word for each in _WORDS for word in each.split("/"))})
+_ENGINES = ("judge", "llm_judge")  # columns that may also name the engine that judged
+_ORDERS = ("label_shown", "label_swapped")  # of an export of pairs: the choice in each order
 _FAILURE = -1.0  # as many tables write a score that is missing
 _LOOKED_AT = 2000  # rows
 _MOST_WORDS, _LONGEST = 30, 40  # different words of a column of verdicts, and characters of one
@@ -74,8 +77,7 @@ class _Seen:
     @property
     def is_likely(self) -> bool:
         """Numbers, or words that repeat or are the labels of verdicts, as short notes and names do not."""
-        labels = {*_FIRST, *_SECOND, *_TIE, *(word for each in _WORDS for word in each.split("/"))}
-        return self.is_verdict and (not self.words or len(self.words) <= self.values // 2 or self.words <= labels)
+        return self.is_verdict and (not self.words or len(self.words) <= self.values // 2 or self.words <= _LABELS)
 
 
 def with_columns(plan: AuditPlan) -> tuple[AuditPlan, str]:
@@ -91,15 +93,27 @@ def with_columns(plan: AuditPlan) -> tuple[AuditPlan, str]:
     if not seen:
         raise DataError(NO_RECORDS, path=str(plan.file))
     usable = [name for name, each in seen.items() if each.is_verdict]
-    if {"criterion", "status", "score"} <= seen.keys():  # as `dikast export` writes it: these are the judge's own words
-        usable = [name for name in usable if name not in ("judge", "label")]
+    usable = [name for name in usable if not (plain_name(name) in _ENGINES and _is_name(name, usable, seen))]
+    exported = _exported(seen)
+    if exported:
+        # before the criterion stand the item's own columns; what they say of gold is in `gold`, which may be edited
+        of_items = set(itertools.takewhile(lambda name: name != "criterion", seen)) if "gold" in usable else set()
+        usable = [name for name in usable if name not in {"judge", "label", *of_items} - {"gold"}]
     gold = plan.gold or _people([name for name in usable if not _names_people(name, usable, seen)], plan)
-    score = plan.score or _judge(usable, gold, seen, plan)
+    score = plan.score or exported or _judge(usable, gold, seen, plan)
     columns = [score, *(each for each in gold if "@" not in each)]
     told = {} if plan.score else {score: "the judge's score"}
     told |= {} if plan.gold else dict.fromkeys(gold, "gold")
     changes: dict[str, Any] = {"score": score, "gold": gold}
-    if (labels := _pair_labels(columns, seen)) is not None and plan.scale is None:
+    if exported == score and "status" in seen and score not in _ORDERS and not plan.status:
+        changes["status"] = "status"
+    if exported == score and exported != "score":
+        told |= {} if plan.score else {score: "the judge's choice"}
+        changes["pairwise"] = True
+        if score == _ORDERS[0] and _ORDERS[1] in seen and not plan.swapped:
+            changes["swapped"] = _ORDERS[1]
+            told[_ORDERS[1]] = "its choice in the other order"
+    elif (labels := _pair_labels(columns, seen)) is not None and plan.scale is None:
         changes |= {"pairwise": True, "pair_labels": plan.pair_labels or labels}
         names = {plain_name(name): name for name in seen}
         both = next(([names[a], names[b]] for a, b in SYSTEMS if {a, b} <= set(names)), None)
@@ -113,6 +127,15 @@ def with_columns(plan: AuditPlan) -> tuple[AuditPlan, str]:
         changes["players"] = _players(seen)
     line = ", ".join(f"{one_line(name, 60)} -> {what}" for name, what in told.items())
     return replace(plan, **changes), line
+
+
+def _exported(seen: Mapping[str, _Seen]) -> str:
+    """The column of verdicts of a table that `dikast export` wrote; "" for another table."""
+    if not {"criterion", "status"} <= seen.keys():
+        return ""
+    if "choice" in seen:
+        return _ORDERS[0] if _ORDERS[0] in seen else "choice"
+    return "score" if "score" in seen else ""
 
 
 def _players(seen: Mapping[str, _Seen]) -> tuple[str, ...]:
@@ -149,8 +172,9 @@ def _judge(usable: Sequence[str], gold: Sequence[str], seen: Mapping[str, _Seen]
             f"{plan.file}: no column holds verdicts (numbers, or few words); the columns are {_joined(seen)}: "
             f"to have these rows judged run dikast grade {in_shell(plan.file)}; or name one: --score COLUMN"
         )
-    cure = f"--score {shlex.quote(rest[0] if rest else gold[0] if gold else '')}"
-    cure += ", if it is not people's" if gold and not rest else ""
+    likely = rest[0] if rest else "COLUMN" if plan.gold else gold[0] if gold else ""
+    cure = f"--score {shlex.quote(likely)}"
+    cure += ", if it is not people's" if gold and not rest and not plan.gold else ""
     raise UserError(
         f"{plan.file}: no column is recognised as the judge's verdicts; the columns are {_joined(seen)}: name it with "
         f"{cure}" + ("" if gold else ", and people's with --gold COLUMN")
@@ -170,8 +194,14 @@ def _names_people(name: str, usable: Sequence[str], seen: Mapping[str, _Seen]) -
     """Whether a column says who rated and not what was said: none of its words is a label, here or elsewhere."""
     words = seen[name].words
     others = (seen[each].words for each in usable if not PEOPLE.fullmatch(plain_name(each)))
-    labels = {*_FIRST, *_SECOND, *_TIE, *(word for each in _WORDS for word in each.split("/"))}.union(*others)
-    return bool(words) and not words & labels
+    return bool(words) and not words & _LABELS.union(*others)
+
+
+def _is_name(name: str, usable: Sequence[str], seen: Mapping[str, _Seen]) -> bool:
+    """Whether a column says which engine judged and not what it said: it shares no word with labels or others."""
+    words = seen[name].words
+    others = (seen[each].words for each in usable if each != name)
+    return bool(words) and not words & _LABELS.union(*others)
 
 
 def _pair_labels(columns: Sequence[str], seen: Mapping[str, _Seen]) -> PairLabels | None:

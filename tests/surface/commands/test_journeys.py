@@ -421,6 +421,43 @@ def test_export_edit_and_audit(tmp_path: Path) -> None:
     page = dikast_here("report", "back.csv", "--out", "page.html", cwd=tmp_path)  # the edited table alone is enough
     assert page.returncode == 0, page.stderr
     assert "people -&gt; gold" in (tmp_path / "page.html").read_text("utf-8")
+    for row in rows:
+        del row["people"]
+        row["gold"] = f"{float(row['score']):g}"  # and so does gold, edited beside the column it was read from
+    assert any(row["human_score"] != row["gold"] for row in rows)
+    with (tmp_path / "edited.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    for flags in ((), ("--gold", "gold")):
+        done = dikast_here("audit", "edited.csv", *flags, "--json", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        found = orjson.loads(done.stdout)
+        assert found["results"]["agreement"]["statistics"]["exact"]["value"]["value"] == 1.0
+        assert (found["plan"]["score"], found["plan"]["gold"]) == ("score", ["gold"])
+
+
+def test_an_export_of_pairs_is_audited_like_its_run(tmp_path: Path) -> None:
+    pairs = [(f"question {i}", f"answer {i}", "x" * i, "ab"[i % 2]) for i in range(1, 9)]
+    lines = ["question,response_1,response_2,winner", *map(",".join, pairs)]
+    (tmp_path / "pairs.csv").write_text("\n".join(lines), "utf-8")
+    run = ["compare", "pairs.csv", "--judge", "mock:random", "--rubric", "helpfulness", "--out", "run"]
+    assert dikast_here(*run, cwd=tmp_path).returncode == 0
+    assert dikast_here("export", "run", "out.csv", cwd=tmp_path).returncode == 0
+    of_run, of_table = (dikast_here("audit", name, "--json", cwd=tmp_path) for name in ("run", "out.csv"))
+    assert of_table.returncode == 0, of_table.stderr
+    assert "label_shown -> the judge's choice, gold -> gold" in of_table.stderr
+    accuracy = [orjson.loads(each.stdout)["results"]["accuracy"] for each in (of_run, of_table)]
+    assert accuracy[0] == accuracy[1]
+
+
+def test_a_column_that_names_the_engine_is_no_verdict(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id,judge,points,human_score\n1,gpt,4,5\n2,gpt,2,2\n3,claude,1,1\n", "utf-8")
+    done = dikast_here("audit", "a.csv", cwd=tmp_path)
+    assert (done.returncode, "name it with --score points" in done.stderr) == (2, True), done.stderr
+    (tmp_path / "a.csv").write_text("id,judge,human\n1,safe,safe\n2,unsafe,safe\n3,safe,safe\n", "utf-8")
+    done = dikast_here("audit", "a.csv", "--scale", "unsafe<safe", cwd=tmp_path)
+    assert "columns judge -> the judge's score" in done.stderr, done.stderr
 
 
 def test_the_labels_of_an_exported_run_are_not_peoples(tmp_path: Path) -> None:

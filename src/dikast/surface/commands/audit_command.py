@@ -125,9 +125,14 @@ def completed(plan: AuditPlan, columns: Sequence[Column], scale: str, parse: str
 
 
 def recognised(plan: AuditPlan) -> tuple[AuditPlan, str]:
-    """A plan without named columns, with the columns recognised in the file; and one line that says which."""
-    named = {each.name for each in fields(plan) if getattr(plan, each.name) != each.default}
-    if not plan.file.is_file() or named - _ANYWAY:
+    """A plan without named columns, with the columns recognised in the file; and one line that says which.
+
+    Of a plan that names one column of gold alone, the column of verdicts is recognised.
+    """
+    named = {each.name for each in fields(plan) if getattr(plan, each.name) != each.default} - _ANYWAY
+    if not plan.file.is_file() or (
+        named and not (named == {"gold"} and len(plan.gold) == 1 and "*" not in plan.gold[0])
+    ):
         return plan, ""
     from dikast.audit.verdict_columns import with_columns
 
