@@ -89,15 +89,17 @@ class Judge:
         self.hash = fingerprint(self.identity)
         if samples < 1:
             raise UserError(f"samples must be at least 1, got {samples}")
-        if samples > 1 and self.settings.sampling.temperature <= 0:
+        drawn, own = self.settings.sampling, samples_on_its_own(self.engine)
+        if samples > 1 and drawn.temperature <= 0 and not own:
             raise UserError("several samples at temperature 0 are all the same: set a temperature, such as 1.0")
         if read not in ("auto", "only", "never"):
             raise UserError(f"read {read!r}: use auto, only or never")
         if read == "only" and (why := found_in(self.engine, "cannot", {}).get("logprobs")):
             raise UserError(f"{self.engine.name} {why.partition(':')[0]}: use read='auto' (--read auto)")
-        if self.settings.sampling.temperature not in (0, 1) and "temperature" in found_in(self.engine, "cannot", {}):
-            told = "samples at its own temperature: leave --temperature out, or 1 for several samples"
-            raise UserError(f"{self.engine.name} {told}")
+        if own and drawn.temperature not in (0, 1):
+            raise UserError(f"{self.engine.name} samples at its own temperature: leave --temperature out")
+        if own and drawn.top_p < 1:
+            raise UserError(f"{self.engine.name} samples at its own temperature: leave --top-p out")
         if not 1 <= frames <= MOST_FRAMES:
             raise UserError(f"frames is how many to sample from a video, from 1 to {MOST_FRAMES}, got {frames}")
         if not 0 <= min_mass <= 1:
@@ -287,6 +289,11 @@ def _of_kind(format: Format, kind: str, where: str) -> Format:
     if format.kind != kind:
         raise UserError(f"{where} {format.name!r} is {format.kind}; a format of kind {kind} is needed here")
     return format
+
+
+def samples_on_its_own(engine: Engine) -> bool:
+    """Whether the model samples at a temperature of its own, whatever is asked for."""
+    return "temperature" in found_in(engine, "cannot", {})
 
 
 def items_of(items: Items) -> Iterator[Item]:

@@ -19,7 +19,7 @@ from dikast.engines.base import Engine, Sampling
 from dikast.engines.spec import open_engine
 from dikast.engines.wrapper import found_in
 from dikast.judging.defaults import default_format
-from dikast.judging.judge import Judge
+from dikast.judging.judge import Judge, samples_on_its_own
 from dikast.judging.judge_file import check_readable_twice, compare_file, compare_file_by_scores, grade_file
 from dikast.judging.pair_orders import EQUAL_RULES
 from dikast.judging.panel import write_panel
@@ -49,12 +49,13 @@ class JudgeRunOptions(JudgingOptions):
     pairs: PairOptions | None = None
     ranks: RankOptions | None = None
 
-    def check(self, mistakes: Mistakes) -> None:
-        """Report mistakes that lie in several options together."""
+    def check(self, mistakes: Mistakes, engines: Sequence[Engine | None]) -> None:
+        """Report mistakes that lie in several options together; None stands for an engine that cannot be opened."""
         pairs, samples = self.pairs, self.draws.samples
         if odd := [each for each in self.ask.without if each not in ("rubric", "reference", "media")]:
             mistakes.tell(f"--without {odd[0]!r}: what can be left out is rubric, reference or media")
-        if samples > 1 and self.draws.temperature <= 0:
+        greedy = any(each is None or not samples_on_its_own(each) for each in engines)
+        if samples > 1 and self.draws.temperature <= 0 and greedy:
             mistakes.tell("several samples at temperature 0 are all the same: set --temperature, such as 1.0")
         if pairs is None:
             return
@@ -104,7 +105,6 @@ def judges_of(
 
     `engines` are those that are open, by spec; a spec that is not among them is opened and added.
     """
-    told.check(mistakes)
     draws, replies = told.draws, told.replies
     scored = mistakes.of(lambda: _rubric(rubric, told.ask.scale))
     if scored is not None and "rubric" in told.ask.without:
@@ -112,6 +112,7 @@ def judges_of(
     named = mistakes.of(lambda: load_format(format) if format is not None else None)
     own = [mistakes.of(partial(_own_format, each, told.place, say)) if format is None else None for each in judges]
     opened = [mistakes.of(partial(_opened, each, told.ask, engines)) for each in judges]
+    told.check(mistakes, opened)
     for spending in ("bounds", "charged"):
         mistakes.of(partial(getattr, told.spend, spending))
     equate = mistakes.of(lambda: Scale.parse(told.ask.equate) if told.ask.equate else None)

@@ -8,7 +8,7 @@ from pathlib import Path
 import PIL.Image
 import pytest
 
-from dikast import Judge
+from dikast import Judge, grade
 from dikast.core.errors import UserError
 from dikast.core.message import Message, Span
 from dikast.core.part import Image
@@ -131,6 +131,18 @@ def test_addresses_come_from_the_variables_that_the_providers_own_clients_read(m
         monkeypatch.setenv(variable, value)
         with open_engine(f"{scheme}:mine") as engine:
             assert engine.identity()["server"] == base
+    for address, known in (
+        ("https://eu.api.openai.com/v1", True),
+        ("https://us.api.openai.com/v1/", True),
+        ("https://eu.api.openai.com", False),  # its cure names /v1
+        ("https://api.openai.com.proxy.example/v1", False),
+        ("http://eu.api.openai.com/v1", False),
+    ):
+        monkeypatch.setenv("OPENAI_BASE_URL", address)
+        with open_engine("openai:gpt-5-mini") as engine:
+            assert isinstance(engine, HttpEngine)
+            assert ("temperature" in engine.cannot, engine.price) == (known, None)  # regions can cost more
+            assert engine.identity()["server"] == address.rstrip("/")
 
 
 def test_what_a_provider_lacks_is_known_before_the_first_call() -> None:
@@ -169,10 +181,14 @@ def test_what_a_model_lacks_is_known_before_the_first_call(spec: str, lacking: s
         assert " ".join(sorted(engine.cannot)) == lacking
         assert ("sampled" in engine.identity()) == ("temperature" in lacking)
         if "temperature" in lacking:
-            with pytest.raises(UserError, match="samples at its own temperature: leave --temperature out, or 1"):
+            with pytest.raises(UserError, match="samples at its own temperature: leave --temperature out"):
                 Judge(engine, "helpfulness", sampling=Sampling(temperature=0.5))
-            (done,) = engine.stream([ask(sampling=Sampling(temperature=0.5))])  # for callers without a judge
-            assert "cannot be asked for 0.5" in str(done.error)
+            for drawn in (Sampling(top_p=0.5), Sampling(1.0, 0.9)):
+                with pytest.raises(UserError, match="samples at its own temperature: leave --top-p out"):
+                    Judge(engine, "helpfulness", sampling=drawn)
+            for drawn, told in ((Sampling(0.5), "asked for 0.5"), (Sampling(0.0, 0.9), "asked for a top-p of 0.9")):
+                (done,) = engine.stream([ask(sampling=drawn)])  # for callers without a judge
+                assert f"cannot be {told}" in str(done.error)
         if "logprobs" in lacking:
             with pytest.raises(UserError, match=r"returns no log-probabilities.*read='auto'"):
                 Judge(engine, "helpfulness", format="score-only", read="only")
@@ -201,6 +217,15 @@ def test_a_reasoning_model_is_never_asked_for_what_it_refuses(format: str) -> No
     (body,) = server.bodies
     assert not body.keys() & {"temperature", "top_p", "logprobs", "top_logprobs", "max_tokens"}
     assert body["max_completion_tokens"] == 1024 + 25_000
+
+
+def test_several_samples_of_a_model_with_its_own_temperature() -> None:
+    rows = [{"instruction": "What is 2 + 2?", "response": "4"}]
+    with OpenAIServer() as server:
+        run = grade(rows, f"openai:{server.model},url={server.url}/v1,{FAST}", "helpfulness", samples=2)
+        assert (run.summary["status"], len(server.bodies)) == ({"ok": 2}, 2)
+    with pytest.raises(UserError, match="several samples at temperature 0 are all the same"):
+        grade(rows, "openai:gpt-4o", "helpfulness", samples=2)
 
 
 def test_a_model_that_reasons_only_on_request_is_asked_greedily_and_its_labels_are_read() -> None:
@@ -382,11 +407,21 @@ def test_a_model_that_takes_no_temperature_says_what_to_write() -> None:
         with claude(server) as engine:
             done = list(engine.stream([ask(i) for i in range(40)]))
             assert {each.error.kind for each in done if each.error} == {"bad_request"}
-            assert ',extra={"temperature":null}' in str(done[0].error)
+            assert re.search(r',extra=\{"temperature":null\}, .* --max-tokens \d+$', str(done[0].error))
             assert len(server.headers) < 40  # the rest was not sent
         with claude(server, f'{FAST},extra={{"temperature":null}}') as engine:
             (one,) = engine.stream([ask()])
             assert one.error is None
+            assert "sampled" not in engine.identity()
+    assert server.bodies[-1]["max_tokens"] == 1024
+
+
+@pytest.mark.parametrize("extra", ['{"temperature":null}', '{"temperature":1}'])
+def test_a_temperature_of_the_users_own_leaves_room_for_reasoning(extra: str) -> None:
+    with OpenAIServer() as server, open_engine(f"openai:{server.model},url={server.url}/v1,extra={extra}") as engine:
+        (done,) = engine.stream([ask()])
+        assert (done.error, "sampled" in engine.identity()) == (None, False)  # the key of earlier runs
+    assert server.bodies[0]["max_completion_tokens"] == 1024 + 25_000
 
 
 # Gemini
@@ -425,14 +460,31 @@ def test_labels_are_read_from_the_log_probabilities_of_a_gemini() -> None:
     assert verdict.mass == pytest.approx(math.exp(-0.105360516) + math.exp(-2.302585093), abs=1e-6)
 
 
-@pytest.mark.parametrize(("model", "refusals"), [("gemini-2.5-flash", 0), ("gemini-2.0-flash", 1)])
-def test_a_gemini_without_log_probabilities_is_asked_without_them(model: str, refusals: int) -> None:
+@pytest.mark.parametrize(
+    ("model", "thinking", "refusals", "allowed"),
+    [
+        ("gemini-2.5-flash", "", 0, 26_024),
+        ("gemini-2.5-pro", "", 0, 26_024),
+        ("gemini-3-pro-preview", '{"thinkingLevel":"low"}', 0, 26_024),
+        ("gemini-4-argon", "", 1, 26_024),
+        ("gemini-2.5-flash", '{"thinkingBudget":0}', 0, 1024),
+        ("gemini-2.5-flash-lite", "", 0, 1024),  # thinks only if it is asked to
+        ("gemini-2.5-flash-lite", '{"thinkingBudget":512}', 0, 26_024),
+        ("gemini-2.0-flash", "", 1, 1024),
+    ],
+)
+def test_a_gemini_without_log_probabilities_is_asked_without_them(
+    model: str, thinking: str, refusals: int, allowed: int
+) -> None:
+    extra = thinking and f',extra={{"generationConfig":{{"thinkingConfig":{thinking}}}}}'
     with GeminiServer(logprobs=False, model=model) as server:
-        judge = Judge(f"gemini:{server.model},url={server.url},{FAST}", "helpfulness")
+        judge = Judge(f"gemini:{server.model},url={server.url},{FAST}{extra}", "helpfulness")
+        assert "sampled" not in judge.identity["engine"]  # the key of earlier runs
         verdict = judge.grade(instruction="What is 2 + 2?", response="4")
         assert (verdict.label, verdict.distribution) == ("4", None)
         assert isinstance(judge.engine, HttpEngine)
         assert len(server.headers) - len(server.bodies) == len(judge.engine.noticed) == refusals
+        assert [body["generationConfig"]["maxOutputTokens"] for body in server.bodies] == [allowed]
         judge.close()
 
 

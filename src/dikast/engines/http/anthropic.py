@@ -12,7 +12,7 @@ import orjson
 from dikast.core.errors import EngineError
 from dikast.core.message import Message
 from dikast.engines.base import Request
-from dikast.engines.http.body import GO_ON, Form, OwnSampling, joined, turns_of, with_extra, written
+from dikast.engines.http.body import GO_ON, Form, ModelSampling, joined, turns_of, with_extra, written
 from dikast.engines.http.images import Encoded
 from dikast.engines.http.sanitise import sent_parts, sent_text
 
@@ -42,7 +42,7 @@ class MessagesBodies:
     images: Encoded = field(default_factory=Encoded)
     refused: frozenset[str] = frozenset()
     optional: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: OPTIONAL)
-    own: OwnSampling | None = None
+    sampling: ModelSampling = ModelSampling()
 
     def make(self, request: Request, form: Form) -> list[bytes]:
         """The body in pieces; EngineError if the request cannot be asked."""
@@ -70,8 +70,7 @@ class MessagesBodies:
         }
         if sampling.temperature > 0 and sampling.top_p < 1:
             fields["top_p"] = sampling.top_p
-        if self.own:
-            self.own.fit(fields, "max_tokens")
+        self.sampling.fit(fields, "max_tokens", sampling)
         if system := "\n\n".join(sent_text(each) for each in request.messages if each.role == "system"):
             fields["system"] = system
         if request.schema is not None and "response_format" not in self.refused:

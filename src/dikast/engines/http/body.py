@@ -10,7 +10,7 @@ import orjson
 from dikast.core.errors import EngineError
 from dikast.core.message import Message, Span
 from dikast.core.part import Image
-from dikast.engines.base import Request
+from dikast.engines.base import Request, Sampling
 from dikast.engines.http.images import Encoded
 from dikast.engines.http.sanitise import sent_parts, sent_text
 
@@ -35,18 +35,23 @@ Without `max_tokens` the field `max_completion_tokens` takes its place.
 """
 
 
-class OwnSampling(NamedTuple):
-    """A model that samples at a temperature of its own, and may think for so many tokens besides those of its reply."""
+class ModelSampling(NamedTuple):
+    """How a model samples: at a temperature of its `own`, and thinking for so many tokens besides those of its reply."""
 
-    thinking: int
+    own: bool = False
+    thinking: int = 0
 
-    def fit(self, fields: dict[str, Any], limit: str) -> None:
-        """Leave the temperature out, and raise the limit of tokens; EngineError for one that cannot be asked for."""
-        if (asked := fields.pop("temperature")) not in (0, 1):
-            told = f"this model samples at its own temperature and cannot be asked for {asked:g}: set it to 1"
-            raise EngineError(told, kind="bad_request")
-        fields.pop("top_p", None)
+    def fit(self, fields: dict[str, Any], limit: str, asked: Sampling) -> None:
+        """Raise the limit of tokens, and leave out what cannot be asked for; EngineError if it was asked for."""
         fields[limit] += self.thinking
+        if not self.own:
+            return
+        told = "this model samples at its own temperature and cannot be asked for"
+        if asked.temperature not in (0, 1):
+            raise EngineError(f"{told} {asked.temperature:g}: set it to 1", kind="bad_request")
+        if asked.top_p < 1:
+            raise EngineError(f"{told} a top-p of {asked.top_p:g}: leave it out", kind="bad_request")
+        del fields["temperature"]
 
 
 @dataclass(slots=True)
@@ -64,7 +69,7 @@ class Bodies:
     continues: Callable[[], bool | None] = lambda: None
     refused: frozenset[str] = frozenset()  # replaced as a whole, as another thread may be reading it
     optional: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: OPTIONAL)
-    own: OwnSampling | None = None
+    sampling: ModelSampling = ModelSampling()
 
     def make(self, request: Request, form: Form) -> list[bytes]:
         """The body in pieces (images are shared between bodies); EngineError if the request cannot be asked."""
@@ -92,8 +97,7 @@ class Bodies:
             fields["seed"] = seed_of(request)
             if sampling.top_p < 1:
                 fields["top_p"] = sampling.top_p
-        if self.own:
-            self.own.fit(fields, limit)
+        self.sampling.fit(fields, limit, sampling)
         if reads_labels(request) and self.top_logprobs:
             fields["logprobs"] = True
             fields["top_logprobs"] = self.top_logprobs

@@ -9,7 +9,7 @@ from dikast.core.errors import EngineError, UserError
 from dikast.engines.base import Closing, Completion, Engine, Request
 from dikast.engines.budget import Budget
 from dikast.engines.http.answer import Answers
-from dikast.engines.http.body import OPTIONAL, Bodies, OwnSampling, beginning
+from dikast.engines.http.body import OPTIONAL, Bodies, ModelSampling, beginning
 from dikast.engines.http.event_loop import EventLoopThread, Flow, Job, Lane, OneLane
 from dikast.engines.http.limit import Limit
 from dikast.engines.http.prices import Price, default_table, price_of
@@ -105,23 +105,24 @@ class HttpEngine(Closing):
 
             answers.as_chat, answers.shape = anthropic.as_chat, "a list of content blocks"
             base = address.url.removesuffix("/v1")
-            asks = anthropic.MessagesBodies(address.model, self._extra, own=self._own)
+            asks = anthropic.MessagesBodies(address.model, self._extra, sampling=self._sampling)
             return Contract(f"{base}/v1/messages", asks, answers, f"{base}/v1/models")
         if provider.wire == "gemini":
             from dikast.engines.http import gemini
 
             answers.as_chat, answers.shape = gemini.as_chat, "candidates[0]"
             base = address.url.removesuffix("/v1beta")
-            bodies = gemini.GeminiBodies(address.model, 0 if "logprobs" in provider.lacks else top, self._extra)
+            top = 0 if "logprobs" in provider.lacks else top
+            bodies = gemini.GeminiBodies(address.model, top, self._extra, sampling=self._sampling)
             return Contract(gemini.url_of(base, address.model), bodies, answers, f"{base}/v1beta/models")
-        chat = Bodies(address.model, top, self._extra, continues=lambda: answers.continues, own=self._own)
+        chat = Bodies(address.model, top, self._extra, continues=lambda: answers.continues, sampling=self._sampling)
         chat.refused = provider.lacks & OPTIONAL.keys()
         return Contract(address.chat, chat, answers)
 
     @property
-    def _own(self) -> OwnSampling | None:
-        """How the model samples, where requests cannot say it."""
-        return OwnSampling(self.provider.thinking) if "temperature" in self.provider.lacks else None
+    def _sampling(self) -> ModelSampling:
+        """How the model samples, as far as requests cannot say it."""
+        return ModelSampling("temperature" in self.provider.lacks, self.provider.thinking)
 
     @property
     def thinking(self) -> int:
@@ -182,7 +183,8 @@ class HttpEngine(Closing):
         of the sampling that they ask for. Never a key.
         """
         wire = {} if self.provider.wire == "chat" else {"wire": self.provider.wire}
-        sampled = {"sampled": {"temperature": None, "thinking": own.thinking}} if (own := self._own) else {}
+        how = self._sampling
+        sampled = {"sampled": {"temperature": None, "thinking": how.thinking}} if how.own else {}
         return {
             "engine": "http",
             **wire,

@@ -12,7 +12,7 @@ import orjson
 
 from dikast.core.message import Message
 from dikast.engines.base import Request
-from dikast.engines.http.body import GO_ON, Form, joined, reads_labels, seed_of, turns_of, with_extra
+from dikast.engines.http.body import GO_ON, Form, ModelSampling, joined, reads_labels, seed_of, turns_of, with_extra
 from dikast.engines.http.images import Encoded
 from dikast.engines.http.sanitise import sent_parts, sent_text
 
@@ -50,6 +50,7 @@ class GeminiBodies:
     images: Encoded = field(default_factory=Encoded)
     refused: frozenset[str] = frozenset()
     optional: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: OPTIONAL)
+    sampling: ModelSampling = ModelSampling()
 
     def make(self, request: Request, form: Form) -> list[bytes]:
         """The body in pieces; EngineError if the request cannot be asked."""
@@ -71,6 +72,7 @@ class GeminiBodies:
             config["seed"] = seed_of(request)
             if sampling.top_p < 1:
                 config["topP"] = sampling.top_p
+        self.sampling.fit(config, "maxOutputTokens", sampling)
         if reads_labels(request) and self.top_logprobs:
             config |= {"responseLogprobs": True, "logprobs": self.top_logprobs}
         if request.schema is not None:

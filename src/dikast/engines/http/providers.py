@@ -26,8 +26,8 @@ class ModelLimits:
     """What some models of a provider do not support, in addition to what the provider does not.
 
     models: how their names begin, except those that begin as in `but`. lacks: as in `Provider`. reasoning: "on" for
-    models that reason unless a request says `reasoning_effort: none`, "off" for those that reason only if it names
-    another effort; the limits hold while they reason. "" where that does not matter. thinking: tokens that a request
+    models that reason unless a request says `reasoning_effort: none` (to Gemini `thinkingBudget: 0`), "off" for those
+    that reason only if it names another effort; the limits hold while they reason. "" where that does not matter. thinking: tokens that a request
     allows for reasoning, in addition to those of the reply. source: the page that is
     quoted for it, `looked_up` on that day.
     """
@@ -44,7 +44,7 @@ class ModelLimits:
         """Whether they hold for a model, given the fields that the user adds to every request."""
         if not model.startswith(self.models) or (self.but and model.startswith(self.but)):
             return False
-        effort = extra.get("reasoning_effort")
+        effort = _effort(extra)
         return effort not in (None, "none") if self.reasoning == "off" else not (self.reasoning and effort == "none")
 
 
@@ -87,9 +87,8 @@ class Provider:
         found = next((each for each in self.limits if each.hold(model, extra)), None)
         if found is None:
             return self
-        if "temperature" in extra:
-            return replace(self, lacks=self.lacks | (found.lacks - {"temperature"}))
-        return replace(self, lacks=self.lacks | found.lacks, thinking=found.thinking)
+        lacks = found.lacks - ({"temperature"} if "temperature" in extra else set())
+        return replace(self, lacks=self.lacks | lacks, thinking=found.thinking)
 
     def cannot(self) -> dict[str, str]:
         """What it does not support that matters to verdicts, by name, each with the consequence."""
@@ -111,6 +110,16 @@ class Provider:
             host, _, port = found.replace("0.0.0.0", "127.0.0.1").partition(":")
             found = f"http://{host}:{port or urlsplit(self.url).port}"
         return found if found.endswith(self.path) else found + self.path
+
+
+def _effort(extra: Mapping[str, Any]) -> object:
+    """The effort of reasoning that is asked for, "none" for no reasoning; None if nothing is said about it."""
+    config = extra.get("generationConfig")
+    thinking = config.get("thinkingConfig") if isinstance(config, Mapping) else None
+    if not isinstance(thinking, Mapping):
+        return extra.get("reasoning_effort")
+    budget = thinking.get("thinkingBudget")
+    return "none" if budget == 0 else budget or thinking.get("thinkingLevel")
 
 
 def cure(kind: str, provider: Provider, *, key_env: str = "", model: str = "") -> str:
@@ -177,11 +186,38 @@ _CLAUDE_MODELS = (
         looked_up="2026-11-25",
     ),
 )  # fmt: skip
+_NO_LOGPROBS = "https://discuss.ai.google.dev/t/logprobs-is-not-enabled-for-gemini-models/107989"
+_COUNTED = "https://github.com/googleapis/python-genai/issues/2062"  # thoughts count against maxOutputTokens
 _GEMINI_MODELS = (
+    ModelLimits(
+        models=("gemini-2.5-flash-lite",),
+        lacks=frozenset({"logprobs"}),
+        reasoning="off",
+        thinking=_THINKING,
+        source="https://ai.google.dev/gemini-api/docs/thinking",
+        looked_up="2026-11-25",
+    ),
+    ModelLimits(
+        models=("gemini-2.5", "gemini-3"),
+        but=("gemini-2.5-flash-lite",),
+        lacks=frozenset({"logprobs"}),
+        reasoning="on",
+        thinking=_THINKING,
+        source=_COUNTED,
+        looked_up="2026-11-25",
+    ),
     ModelLimits(
         models=("gemini-2.5", "gemini-3"),
         lacks=frozenset({"logprobs"}),
-        source="https://discuss.ai.google.dev/t/logprobs-is-not-enabled-for-gemini-models/107989",
+        source=_NO_LOGPROBS,
+        looked_up="2026-11-25",
+    ),
+    ModelLimits(
+        models=("gemini-4", "gemini-pro-latest", "gemini-flash-latest"),
+        lacks=frozenset(),
+        reasoning="on",
+        thinking=_THINKING,
+        source=_COUNTED,
         looked_up="2026-11-25",
     ),
 )

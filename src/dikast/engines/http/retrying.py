@@ -37,7 +37,7 @@ _UNUSABLE = 4  # further tries after replies that were paid for and are unusable
 
 _NO_TEMPERATURE = (
     "sampling is never changed in silence: if this model takes no temperature, write it into the judge's spec,"
-    ' ,extra={"temperature":null}'
+    ' ,extra={"temperature":null}, and if it reasons before it replies, allow for that, as with --max-tokens 26000'
 )
 
 

@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
+from urllib.parse import urlsplit
 
 from dikast.engines.base import Engine
 from dikast.engines.http.engine import HttpEngine, within_budget
@@ -28,11 +29,19 @@ def open_provider(scheme: str, target: str, **options: Any) -> Engine:
     provider, name = PROVIDERS[scheme], f"{scheme}:{target}"
     base = provider.base(name, str(options.pop("url", "")))
     if provider.any_make and base != provider.url and os.environ.get(provider.url_env, "").strip().rstrip("/") == base:
-        provider = replace(PLAIN, key_env=provider.key_env)
+        regional = _is_region(base, provider.url)  # which can cost more: the prices of the region are not known
+        provider = replace(provider, prices="") if regional else replace(PLAIN, key_env=provider.key_env)
     held = provider.key_needed or os.environ.get(provider.key_env, "").strip()
     if held:
         options = {"key_env": provider.key_env, **options}
     return _open(f"{base}#{target}", options, name=name, provider=provider)
+
+
+def _is_region(base: str, home: str) -> bool:
+    """Whether an address is that of a region of the service: `https://eu.api.openai.com/v1`."""
+    one, other = urlsplit(base), urlsplit(home)
+    same = (one.scheme, one.path, one.port) == (other.scheme, other.path, other.port)
+    return same and (one.hostname or "").endswith(f".{other.hostname}")
 
 
 def _open(text: str, options: Mapping[str, Any], *, name: str = "", provider: Provider = PLAIN) -> Engine:
