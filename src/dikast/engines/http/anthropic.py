@@ -12,7 +12,7 @@ import orjson
 from dikast.core.errors import EngineError
 from dikast.core.message import Message
 from dikast.engines.base import Request
-from dikast.engines.http.body import GO_ON, Form, ModelSampling, joined, turns_of, with_extra, written
+from dikast.engines.http.body import AS_ASKED, GO_ON, Form, ModelSampling, joined, turns_of, with_extra, written
 from dikast.engines.http.images import Encoded
 from dikast.engines.http.sanitise import sent_parts, sent_text
 
@@ -42,7 +42,7 @@ class MessagesBodies:
     images: Encoded = field(default_factory=Encoded)
     refused: frozenset[str] = frozenset()
     optional: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: OPTIONAL)
-    sampling: ModelSampling = ModelSampling()
+    sampling: ModelSampling = AS_ASKED
 
     def make(self, request: Request, form: Form) -> list[bytes]:
         """The body in pieces; EngineError if the request cannot be asked."""

@@ -36,7 +36,7 @@ Without `max_tokens` the field `max_completion_tokens` takes its place.
 
 
 class ModelSampling(NamedTuple):
-    """How a model samples: at a temperature of its `own`, and thinking for so many tokens besides those of its reply."""
+    """How a model samples: at a temperature of its `own`, with tokens for `thinking` besides those of its reply."""
 
     own: bool = False
     thinking: int = 0
@@ -54,6 +54,9 @@ class ModelSampling(NamedTuple):
         del fields["temperature"]
 
 
+AS_ASKED = ModelSampling()
+
+
 @dataclass(slots=True)
 class Bodies:
     """Makes bodies for one model. `refused` are the names in `OPTIONAL` that the server rejected.
@@ -69,7 +72,7 @@ class Bodies:
     continues: Callable[[], bool | None] = lambda: None
     refused: frozenset[str] = frozenset()  # replaced as a whole, as another thread may be reading it
     optional: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: OPTIONAL)
-    sampling: ModelSampling = ModelSampling()
+    sampling: ModelSampling = AS_ASKED
 
     def make(self, request: Request, form: Form) -> list[bytes]:
         """The body in pieces (images are shared between bodies); EngineError if the request cannot be asked."""

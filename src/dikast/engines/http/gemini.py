@@ -12,7 +12,17 @@ import orjson
 
 from dikast.core.message import Message
 from dikast.engines.base import Request
-from dikast.engines.http.body import GO_ON, Form, ModelSampling, joined, reads_labels, seed_of, turns_of, with_extra
+from dikast.engines.http.body import (
+    AS_ASKED,
+    GO_ON,
+    Form,
+    ModelSampling,
+    joined,
+    reads_labels,
+    seed_of,
+    turns_of,
+    with_extra,
+)
 from dikast.engines.http.images import Encoded
 from dikast.engines.http.sanitise import sent_parts, sent_text
 
@@ -50,7 +60,7 @@ class GeminiBodies:
     images: Encoded = field(default_factory=Encoded)
     refused: frozenset[str] = frozenset()
     optional: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: OPTIONAL)
-    sampling: ModelSampling = ModelSampling()
+    sampling: ModelSampling = AS_ASKED
 
     def make(self, request: Request, form: Form) -> list[bytes]:
         """The body in pieces; EngineError if the request cannot be asked."""

@@ -27,9 +27,9 @@ class ModelLimits:
 
     models: how their names begin, except those that begin as in `but`. lacks: as in `Provider`. reasoning: "on" for
     models that reason unless a request says `reasoning_effort: none` (to Gemini `thinkingBudget: 0`), "off" for those
-    that reason only if it names another effort; the limits hold while they reason. "" where that does not matter. thinking: tokens that a request
-    allows for reasoning, in addition to those of the reply. source: the page that is
-    quoted for it, `looked_up` on that day.
+    that reason only if it names another effort; the limits hold while they reason. "" where that does not
+    matter. thinking: tokens that a request allows for reasoning, in addition to those of the reply. source: the page
+    that is quoted for it, `looked_up` on that day.
     """
 
     models: tuple[str, ...]
