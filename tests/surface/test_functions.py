@@ -121,6 +121,14 @@ def test_keywords_that_cannot_be_meant(options: dict[str, Any], told: str) -> No
         dikast.grade(rows(2), "mock:constant", "helpfulness", **options)
 
 
+def test_an_argument_under_another_name_is_the_one_that_is_missing() -> None:
+    grade: Any = dikast.grade
+    with pytest.raises(UserError, match=r"'model': did you mean 'judge', which is missing.*\n.*did you mean 'samples'"):
+        grade(rows(2), model="mock:constant", smaples=2)
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'judge'"):
+        grade(rows(2))
+
+
 def test_limits_may_be_given_as_values() -> None:
     items, price = rows(4), (1, 2)
     run = dikast.grade(items, "mock:constant", "helpfulness", budget={"calls": 2}, price=price)

@@ -42,10 +42,10 @@ def markdown(text: str) -> str:
     return text.replace("://", ":\u200b//").replace("@", "@\u200b")
 
 
-def near_miss(name: str, known: Iterable[str]) -> str | None:
-    """The known name that `name` is most likely a misspelling of, or None."""
+def near_miss(name: str, known: Iterable[str], least: float = 0.75) -> str | None:
+    """The known name that `name` is most likely a misspelling of, or None; `least` is how alike they are, up to 1."""
     folded = {each.casefold().replace("-", "_"): each for each in known}
-    hits = difflib.get_close_matches(name.casefold().replace("-", "_"), folded, n=1, cutoff=0.75)
+    hits = difflib.get_close_matches(name.casefold().replace("-", "_"), folded, n=1, cutoff=least)
     return folded[hits[0]] if hits else None
 
 

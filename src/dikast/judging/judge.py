@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -12,6 +12,7 @@ from dikast.core.errors import UserError
 from dikast.core.gold import GoldCheck, gold_for
 from dikast.core.item import ITEM_KEYS, Item, meant
 from dikast.core.media.video import DEFAULT_FRAMES
+from dikast.core.near_keywords import near_keywords
 from dikast.core.part import MOST_FRAMES
 from dikast.core.records import item_of, read_items
 from dikast.core.records.rows_in_memory import rows_in
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 Items = (
     str | Path | Iterable[Item | Mapping[str, Any]] | Mapping[str, Any]
 )  # a file, or rows: a list, a data frame, a table, a data set
+
+_SAMPLING = {each.name: f"sampling=Sampling({each.name}=...)" for each in fields(Sampling)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,7 @@ class Judge:
     anything is asked. Its direction is the rubric's.
     """
 
+    @near_keywords(_SAMPLING)
     def __init__(
         self,
         engine: str | Engine,

@@ -10,6 +10,7 @@ from typing import Any, Literal, Self
 
 from dikast.core.errors import DataError, RunError, UserError
 from dikast.core.item import Item
+from dikast.core.near_keywords import near_keywords
 from dikast.core.rubric import Rubric, Sheet
 from dikast.core.text import counted, near_miss
 from dikast.core.verdict import Status, Verdict
@@ -52,6 +53,7 @@ class Reward:
     completion a call. Calls from several threads are answered together. `name` is what trainers use in their logs.
     """
 
+    @near_keywords(passes_to=Judge)
     def __init__(
         self,
         judge: str | Engine | Judge,

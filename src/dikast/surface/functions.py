@@ -14,6 +14,7 @@ from typing import Any
 from dikast.core.checking import Mistakes
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item
+from dikast.core.near_keywords import near_keywords
 from dikast.core.records import Arrangement, write_items
 from dikast.core.records.column_names import lacking
 from dikast.core.records.items import scan_rows
@@ -48,6 +49,7 @@ Judges = str | Engine | Sequence[str | Engine]
 Rows = Iterable[Item | dict[str, Any]]
 
 
+@near_keywords()
 def grade(items: Any, judge: Judges, rubric: Rubrics | None = None, **options: Any) -> Run:
     """Score every response of every item; `dikast grade` as a function, with its flags as keywords.
 
@@ -61,11 +63,13 @@ def grade(items: Any, judge: Judges, rubric: Rubrics | None = None, **options: A
     return _judged("grade", items, judge, rubric, **options)
 
 
+@near_keywords()
 def compare(items: Any, judge: Judges, rubric: Rubrics | None = None, **options: Any) -> Run:
     """Decide which response is better, in both orders; `dikast compare` as a function. Parameters as of `grade`."""
     return _judged("compare", items, judge, rubric, **options)
 
 
+@near_keywords()
 def rank(items: Any, judge: Judges, rubric: Rubrics | None = None, **options: Any) -> Run:
     """Order the responses of each item from best to worst; `dikast rank` as a function. Parameters as of `grade`.
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from dikast.core.checking import Mistakes, fit, keys_of
 from dikast.core.errors import DikastError
-from dikast.core.text import Located, hint
+from dikast.core.near_keywords import unknown_keyword
+from dikast.core.text import Located
 
 ROWS = "rows"  # what rows in memory are called in messages, with their number from 0: `rows:3`
 _SPELT = ("budget", "price")  # options that are text on the command line and need not be in Python
@@ -40,7 +41,7 @@ def filled(
             if key in _ELSEWHERE:
                 mistakes.tell(f"{key} is an option of the command line alone: {_ELSEWHERE[key]}")
                 continue
-            mistakes.tell(f"unknown keyword {key!r}: {hint(key, sorted({*known, *named}))}")
+            mistakes.tell(unknown_keyword(key, {*known, *named}))
             continue
         asked = keys_of(groups[known[key]])[key]
         if key == "map" and isinstance(value, Mapping):
