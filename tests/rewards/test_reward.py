@@ -107,7 +107,7 @@ def test_the_number_is_goodness_unless_the_scale_is_asked_for() -> None:
         Reward(Random(), "helpfulness", value="scores")  # type: ignore[arg-type]
     for wrong, meant in (("rubik", "rubric"), ("gathr", "gather"), ("minmass", "min_mass")):
         with pytest.raises(UserError, match=f"unknown keyword '{wrong}': did you mean '{meant}'"):
-            Reward(Random(), **{wrong: 1})
+            Reward(Random(), **dict[str, Any]({wrong: 1}))
     plain = Reward(Random(), "helpfulness", value="score").one(PROMPTS[0], REPLIES[0])
     assert plain.value == plain.verdicts[0].score
 

@@ -21,7 +21,7 @@ def unknown_keyword(key: str, known: Iterable[str], within: Mapping[str, str] = 
     names = sorted(known)
     near = key if key in within else near_miss(key, [*names, *within], _LEAST)
     told = hint(key, names) if near is None else f"did you mean {near!r}?"
-    if near in within:
+    if near is not None and near in within:
         told = f"write {within[near]}" if near == key else f"{told} Write {within[near]}"
     return f"unknown keyword {key!r}: {told}"
 
