@@ -2,16 +2,19 @@
 
 A frozen dataclass is the one definition of a configuration: its fields give names, types and defaults, and `option`
 adds bounds and how a field is spelt as a flag. YAML files, options of engines and flags are all read by `fit`.
+`near_keywords` lets functions name the keyword that was meant.
 """
 
 import dataclasses
+import functools
+import inspect
 import math
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
+from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar, Union, get_args, get_origin
 
 from dikast.core.errors import DataError, UserError, told_once
 from dikast.core.former_names import present_name
@@ -19,8 +22,13 @@ from dikast.core.secrets import HIDDEN, names_a_secret
 from dikast.core.text import Located, hint, near_miss
 
 T = TypeVar("T")
+P = ParamSpec("P")
+R = TypeVar("R")
 Wrong = Callable[..., None]  # called with a message and the keys that lead to the value
 _OPTION = "option"
+_LEAST = 0.7  # how alike keywords are, as `rubik` and `rubric`
+_VARIOUS = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+_NOTHING: Mapping[str, str] = types.MappingProxyType({})
 _WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 _NAMES = {
     int: "a whole number", float: "a number", bool: "true or false", str: "text", types.NoneType: "none", Path: "a path"
@@ -295,3 +303,65 @@ def _shown(value: Any) -> str:
         return value
 
     return repr(told(value))
+
+
+def unknown_keyword(key: str, known: Iterable[str], within: Mapping[str, str] = _NOTHING) -> str:
+    """The message about an unknown keyword. `within`: names inside the value of a keyword, with how they are spelt."""
+    names = sorted(known)
+    near = key if key in within else near_miss(key, [*names, *within], _LEAST)
+    told = hint(key, names) if near is None else f"did you mean {near!r}?"
+    if near is not None and near in within:
+        told = f"write {within[near]}" if near == key else f"{told} Write {within[near]}"
+    return f"unknown keyword {key!r}: {told}"
+
+
+def near_keywords(
+    within: Mapping[str, str] = _NOTHING, passes_to: Callable[..., Any] | None = None
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Let a function called with an unknown keyword raise a UserError that names the nearest one (not a TypeError).
+
+    within: as in `unknown_keyword`. passes_to: what takes those keywords that the function does not have itself.
+    """
+
+    def around(function: Callable[P, R]) -> Callable[P, R]:
+        plain = inspect.signature(function)
+
+        @functools.wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            try:
+                plain.bind(*args, **kwargs)
+                fits = passes_to is None
+            except TypeError:
+                fits = False
+            if not fits:
+                shown = inspect.signature(call)  # which can name more than the function itself does
+                names = {*_names(shown), *(_names(inspect.signature(passes_to)) if passes_to else ())}
+                _check(plain, names, args, kwargs, within)
+            return function(*args, **kwargs)
+
+        return call
+
+    return around
+
+
+def _names(signature: inspect.Signature) -> list[str]:
+    return [each.name for each in signature.parameters.values() if each.kind not in _VARIOUS and each.name != "self"]
+
+
+def _check(
+    plain: inspect.Signature,
+    names: set[str],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    within: Mapping[str, str],
+) -> None:
+    """UserError with all unknown keywords; one that is like no other was meant for the parameter that is missing."""
+    required = [each.name for each in plain.parameters.values() if each.default is each.empty]
+    lacking = [name for name in required[len(args) :] if name in names and name not in kwargs]
+    mistakes = Mistakes(Located({}, "options"))
+    for key in sorted(kwargs.keys() - names):
+        if len(lacking) == 1 and key not in within and near_miss(key, [*names, *within], _LEAST) is None:
+            mistakes.tell(f"unknown keyword {key!r}: did you mean {lacking[0]!r}, which is missing?")
+            continue
+        mistakes.tell(unknown_keyword(key, names, within))
+    mistakes.raise_all()

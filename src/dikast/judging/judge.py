@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from dikast.core.canonical import fingerprint
+from dikast.core.checking import near_keywords
 from dikast.core.errors import UserError
 from dikast.core.gold import GoldCheck, gold_for
 from dikast.core.item import ITEM_KEYS, Item, meant
 from dikast.core.media.video import DEFAULT_FRAMES
-from dikast.core.near_keywords import near_keywords
 from dikast.core.part import MOST_FRAMES
 from dikast.core.records import item_of, read_items
 from dikast.core.records.rows_in_memory import rows_in

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
+from dikast.core.checking import near_keywords
 from dikast.core.errors import DataError, RunError, UserError
 from dikast.core.item import Item
-from dikast.core.near_keywords import near_keywords
 from dikast.core.rubric import Rubric, Sheet
 from dikast.core.text import counted, near_miss
 from dikast.core.verdict import Status, Verdict

@@ -11,10 +11,9 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from dikast.core.checking import Mistakes
+from dikast.core.checking import Mistakes, near_keywords
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item
-from dikast.core.near_keywords import near_keywords
 from dikast.core.records import Arrangement, write_items
 from dikast.core.records.column_names import lacking
 from dikast.core.records.items import scan_rows

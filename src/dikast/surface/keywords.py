@@ -8,9 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from dikast.core.checking import Mistakes, fit, keys_of
+from dikast.core.checking import Mistakes, fit, keys_of, unknown_keyword
 from dikast.core.errors import DikastError
-from dikast.core.near_keywords import unknown_keyword
 from dikast.core.text import Located
 
 ROWS = "rows"  # what rows in memory are called in messages, with their number from 0: `rows:3`
