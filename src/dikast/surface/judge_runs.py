@@ -241,7 +241,8 @@ def run_judges(
     `names` are those of the judges in the panel's folders and summary. A dry run joins nothing.
     """
     check_readable_twice(source)
-    tell_columns(source.path, source.columns_line(ids_of(out) if out is not None else "content"))
+    if source.origins is None:  # of several files the columns of each were told, and this is their copy
+        tell_columns(source.path, source.columns_line(ids_of(out) if out is not None else "content"))
     panel = len(judges) > 1 and out is not None
     folders = [out / f"{i}-{_slug(name)}" if panel and out else out for i, name in enumerate(names, 1)]
     joined = out if panel and not told.spend.dry_run else None

@@ -112,6 +112,20 @@ def test_clearer_names_come_first() -> None:
     assert texts(one(response="a", generated_text="b")) == ("", ["a"])
 
 
+def test_a_cell_of_text_called_meta_is_metadata(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text('question,answer,response,meta\nq,a,b,from the web\nr,c,d,"{""x"": 1}"\n', "utf-8")
+    named = {"response": "answer"}
+    first, second = read_items(path, columns=named)  # what the named column displaces is kept, too
+    assert first.meta == {"response": "b", "meta": "from the web"}
+    assert second.meta == {"response": "d", "x": 1}
+    path.write_text("question,answer,meta\nq,a,{draft}\n", "utf-8")
+    with pytest.raises(DataError, match="or keep the text as it stands with --map meta="):
+        list(read_items(path))
+    (item,) = read_items(path, columns={"meta": ""})
+    assert item.meta == {"meta": "{draft}"}
+
+
 LONG, SHORT = "A long prompt with the document that the question is about. " * 20, "A short answer."
 PROPOSED = [  # a header, what the cells of each column are (Long, short, a number, key), and the flags to copy
     ("ticket_text,reply_text", "Ls", "instruction=ticket_text response=reply_text"),

@@ -93,7 +93,7 @@ def test_several_responses(tmp_path: Path) -> None:
         ("id,response,response_0\n1,a,b\n", "response_0", "keep one of them"),
         ("id,responses\n1,[a\n", "responses", r'not valid JSON .*write \["first", "second"\]'),
         ("id,responses\n1,5\n", "responses", "expected a list of responses"),
-        ("id,meta\n1,x\n", "meta", 'not valid JSON .*write {"split": "test"}'),
+        ("id,meta\n1,{x\n", "meta", 'not valid JSON .*write {"split": "test"}'),
         ("id,rubric\n1,{\n", "rubric", "not valid JSON"),
         ("id,respnse\n1,a\n", "respnse", "did you mean 'response'"),
     ],

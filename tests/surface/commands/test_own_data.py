@@ -112,13 +112,21 @@ def test_pairs_of_two_models_are_ranked_by_their_columns(tmp_path: Path) -> None
             "'output' and 'completion' could both be the response; the columns are question, output, completion: name "
             "the one that is with --map response=output",
         ),
+        (
+            "compare",
+            "question,chosen,rejected,answer_a,answer_b",
+            "('chosen', 'rejected') and ('answer_a', 'answer_b') could both be the responses; the columns are "
+            "question, chosen, rejected, answer_a, answer_b: name those that are with --map response_0=chosen "
+            "--map response_1=rejected",
+        ),
         ("compare", "question,answer,x", "'answer' holds one response of each item: `dikast grade` scores those"),
         ("grade", "a,b,c", "no column is recognised as the response; the columns are a, b, c"),
     ],
 )
 def test_what_is_not_clear_stops_before_a_call(verb: str, header: str, told: str, tmp_path: Path) -> None:
     log, path = tmp_path / "log", tmp_path / "a.csv"
-    path.write_text(header + "\n" + "one,two,three\n" * 50, "utf-8")
+    row = ",".join(("one", "two", "three", "four", "five")[: header.count(",") + 1])
+    path.write_text(header + "\n" + f"{row}\n" * 50, "utf-8")
     done = dikast(
         verb, path, "--judge", f"mock:constant,log={log}", "--rubric", "helpfulness", "--out", tmp_path / "run"
     )
@@ -126,9 +134,24 @@ def test_what_is_not_clear_stops_before_a_call(verb: str, header: str, told: str
     assert done.stderr.count(told) == 1, done.stderr
     assert not log.exists()
     assert done.stdout == ""
-    if "--map response=" in told:
-        mapped = told.rpartition("--map ")[2]
-        assert dikast(verb, path, *JUDGE, "--out", tmp_path / "run", "--map", mapped).returncode == 0
+    if "--map response" in told:
+        flags = told[told.index("--map") :].split()
+        assert dikast(verb, path, *JUDGE, "--out", tmp_path / "run", *flags).returncode == 0
+
+
+def test_the_line_tells_every_field_and_no_file_of_ours(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    pairs = table(tmp_path / "p.csv", ("question", "response_1", "response_2", "reference"), ("q", "a", "b", "c"))
+    done = dikast_process("compare", pairs, *JUDGE, "--out", tmp_path / "pairs")
+    told = "p.csv: columns question -> instruction; response_1, response_2, reference by their own names"
+    assert told in done.stderr, done.stderr
+    own, other = (table(tmp_path / f"{name}.csv", ("question", "answer"), ("q", name)) for name in ("gpt", "llama"))
+    done = dikast_process("grade", own, other, *JUDGE, "--out", tmp_path / "run")
+    assert "2 files: columns question -> instruction, answer -> response" in done.stderr
+    assert "items.jsonl" not in done.stderr, done.stderr
+    talk = {"conversations": [{"from": "human", "value": "hi"}], "chosen": "yes", "rejected": "no"}
+    package.compare([talk], "mock:constant", "helpfulness")
+    assert "conversations -> instruction" in caplog.text
+    assert "instruction and response" not in caplog.text
 
 
 def test_guessed_gold_off_the_scale_is_metadata_and_told(own: Path, tmp_path: Path) -> None:
@@ -228,4 +251,7 @@ def test_a_file_of_responses_alone_is_no_mistake() -> None:
         assert (reading.bare, reading.mapping_line()) == (True, "columns answer -> response")
     reading = Arrangement()
     list(scan_rows([{"answer": "A cat.", "image": "cat.png", "album": "Cats of the world"}], {}, reading))
-    assert (reading.bare, reading.mapping_line()) == (False, "columns answer -> response")
+    assert (reading.bare, reading.mapping_line()) == (
+        False,
+        "columns answer -> response; image by its own name",
+    )

@@ -29,6 +29,7 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _COMMA = re.compile(r"[+-]?\d+,\d{1,2}")
 _MEASURED = 20  # records whose texts are measured
 _CONTENT = (*SPOKEN, "responses")
+_TOLD = tuple(name for name in ITEM_KEYS if name not in ("id", "meta", "gold_from"))
 _SHAPES = 1000  # sets of keys whose arrangement is remembered
 Ids = Literal["content", "line"]
 
@@ -42,6 +43,7 @@ class Arrangement:
 
     ids: Ids = "content"
     columns: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()  # the columns of the first that have a field's own name, without ids and metadata
     mapped: dict[str, str] = field(default_factory=dict)
     lengths: dict[str, int] = field(default_factory=dict)  # of the texts in each column, in the first records
     equal: int = 0
@@ -60,6 +62,8 @@ class Arrangement:
         of = [""] if len(self.systems) == 1 else [f" of response_{i}" for i in range(len(self.systems))]
         guessed += [f"{column} -> system{which}" for column, which in zip(self.systems, of, strict=True)]
         told = f"columns {', '.join(guessed)}" if guessed else ""
+        if guessed and self.own:
+            told += f"; {', '.join(self.own)} by {'its own name' if len(self.own) == 1 else 'their own names'}"
         if numeric := [name for name, number in self.numbers.items() if number]:
             told += f"{'; ' * bool(told)}the numbers of {' and '.join(numeric)} are read as text"
         left = [each for each in self.columns if each not in ITEM_KEYS and each not in self.mapped]
@@ -139,12 +143,17 @@ class Arranger:
         if self._measured < _MEASURED:
             self._measure(value)
         guessed = value.get(shape.gold) if shape.gold else None
+        displaced: dict[str, Any] = {}
         if shape.moves or "" in self._columns.values():
-            value = _moved(value, shape.moves, [name for name, column in self._columns.items() if not column])
+            value, displaced = _moved(
+                value, shape.moves, [name for name, column in self._columns.items() if not column]
+            )
         if self._cells:
             value = {key: cell_value(key, cell, path=self._path, line=record.line) for key, cell in value.items()}
             if "responses" in value and value.get("response") == "":
                 del value["response"]  # a table with both columns fills one of them
+        if displaced and isinstance(meta := value.get("meta") or {}, dict):
+            value["meta"] = {**displaced, **meta}
         responses = shape.responses or numbered
         if responses:
             if value.get("responses") is not None or value.get("response") is not None:
@@ -220,7 +229,7 @@ class Arranger:
 
     def _shape(self, keys: tuple[str, ...], record: Record) -> tuple[Recognised, tuple[str, ...]]:
         path, first = self._path, not self._shapes
-        if first:
+        if first and not self.reading.own:
             self.reading.columns = self.reading.columns or keys
         for name, column in self._columns.items():
             if column and column not in keys:
@@ -231,6 +240,9 @@ class Arranger:
         moved = set(self._columns.values())
         named = [key for key in keys if key not in moved] + [name for name, column in self._columns.items() if column]
         numbered = {int(match[1]): key for key in named if (match := NUMBERED.fullmatch(key))}
+        if first and not self.reading.own:
+            own = [key for key in keys if key in numbered.values() or key in _TOLD]
+            self.reading.own = tuple(key for key in own if key not in moved and key not in self._columns)
         low = min(numbered, default=0)
         if low > 1 or sorted(numbered) != list(range(low, low + len(numbered))):
             message = f"responses are numbered from 0 without a gap, this has {', '.join(sorted(numbered.values()))}"
@@ -299,15 +311,15 @@ def _of_all(error: DataError, first: bool) -> DataError:
     return ShapeError(told, path=error.path, line=error.line, field=error.field)
 
 
-def _moved(value: dict[str, Any], moves: tuple[tuple[str, str], ...], empty: list[str]) -> dict[str, Any]:
-    """Fields filled from their columns; earlier values under a field's name are kept in `meta`."""
+def _moved(
+    value: dict[str, Any], moves: tuple[tuple[str, str], ...], empty: list[str]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The record with fields filled from their columns, and the earlier values under a field's name, for `meta`."""
     taken = {column for _, column in moves}
     moved = {key: each for key, each in value.items() if key not in taken}
     displaced = {name: moved.pop(name) for name in (*empty, *(name for name, _ in moves)) if name in moved}
     moved.update((name, value[column]) for name, column in moves)
-    if displaced and isinstance(meta := moved.get("meta") or {}, dict):
-        moved["meta"] = {**displaced, **meta}
-    return moved
+    return moved, displaced
 
 
 def cell_value(key: str, cell: str, *, path: str = "", line: int | None = None) -> Any:
@@ -318,13 +330,15 @@ def cell_value(key: str, cell: str, *, path: str = "", line: int | None = None) 
         return None
     if key == "gold":
         return number_in(cell.strip())
-    wants_json = key in ("responses", "meta") or (key, cell.lstrip()[0]) in (("images", "["), ("rubric", "{"))
+    wants_json = key == "responses" or (key, cell.lstrip()[0]) in (("images", "["), ("rubric", "{"), ("meta", "{"))
     if not wants_json:
-        return cell
+        return cell if key != "meta" else {"meta": cell}  # a column that happens to have this name
     try:
         return orjson.loads(cell)
     except orjson.JSONDecodeError as error:
-        example = '["first", "second"]' if key != "meta" else '{"split": "test"}'
+        example = '["first", "second"]'
+        if key == "meta":
+            example = '{"split": "test"}, or keep the text as it stands with --map meta='
         raise DataError(f"not valid JSON ({error.msg}): write {example}", path=path, line=line, field=key) from None
 
 

@@ -49,13 +49,14 @@ class Recognised(NamedTuple):
     gold: str = ""  # the column that gold is guessed from
     messages: str = ""  # the column of a conversation that ends with the response
     numbered: int | None = None  # the number of the first response where the columns have numbers
+    answered: bool = False  # whether responses have columns of their own, beside a conversation
 
     def guessed(self) -> dict[str, str]:
         """The field of each column that was guessed."""
         found = {column: field for field, column in self.moves if field != column}
         found |= {column: f"response_{i}" for i, column in enumerate(self.responses)}
         if self.messages:
-            found[self.messages] = "instruction and response"
+            found[self.messages] = "instruction" if self.answered else "instruction and response"
         if self.gold:
             found[self.gold] = f"{found[self.gold]} and gold (guessed)" if self.gold in found else "gold (guessed)"
         return found
@@ -70,7 +71,7 @@ def recognise(keys: Sequence[str], named: Mapping[str, str]) -> Recognised:
     free = {plain_name(key): key for key in reversed(keys) if key not in taken}
     has = {*named, *(key for key in keys if key not in taken and key in ITEM_KEYS)}
     moves: dict[str, str] = {}
-    pair, numbered = _pair(free, has)
+    pair, numbered = _pair(free, has, keys)
     if pair:
         for each in pair:
             free.pop(plain_name(each))
@@ -105,7 +106,8 @@ def recognise(keys: Sequence[str], named: Mapping[str, str]) -> Recognised:
     if pictured and not responded and "response" not in moves and "caption" in free:
         moves["response"] = free["caption"]
     talk = next((free[name] for name in NAMES["messages"] if name in free), "")
-    complete = (responded or "response" in moves) and ("instruction" in moves or "instruction" in has)
+    answered = responded or "response" in moves
+    complete = answered and ("instruction" in moves or "instruction" in has)
     gold = "" if "gold" in has else _gold(free, pair=bool(pair) or "responses" in has, chosen="chosen" in pair)
     return Recognised(
         tuple((field, column) for field, column in moves.items() if field != column),
@@ -113,6 +115,7 @@ def recognise(keys: Sequence[str], named: Mapping[str, str]) -> Recognised:
         gold,
         "" if complete else talk,
         numbered,
+        answered,
     )
 
 
@@ -136,12 +139,14 @@ def _second(field: str, free: Mapping[str, str], has: set[str], moves: dict[str,
                 return
 
 
-def _pair(free: Mapping[str, str], has: set[str]) -> tuple[tuple[str, ...], int | None]:
+def _pair(free: Mapping[str, str], has: set[str], keys: Sequence[str]) -> tuple[tuple[str, ...], int | None]:
     """The columns of several responses, and the number of the first where they are numbered."""
     if "responses" in has:
         return (), None
+    pairs: list[tuple[tuple[str, ...], int | None]] = []
     if "chosen" in free and "rejected" in free:
-        return (free["chosen"], free["rejected"]), None
+        pairs.append(((free["chosen"], free["rejected"]), None))
+    gap: list[str] = []
     series: dict[str, dict[str, str]] = {}
     for name, key in free.items():
         if match := _PART.fullmatch(name):
@@ -149,14 +154,21 @@ def _pair(free: Mapping[str, str], has: set[str]) -> tuple[tuple[str, ...], int 
     for stem in PAIRS:
         found = series.get(stem, {})
         if {"a", "b"} <= found.keys():
-            return (found["a"], found["b"]), None
+            pairs.append(((found["a"], found["b"]), None))
         numbers = sorted(int(each) for each in found if each.isdigit())
         if len(numbers) > 1 and stem != "response":  # `response_0`, ... are fields of their own
             if numbers[0] > 1 or numbers != list(range(numbers[0], numbers[0] + len(numbers))):
-                told = f"responses are numbered from 0 without a gap, this has {', '.join(sorted(found.values()))}"
-                raise DataError(told, field="responses")
-            return tuple(found[str(number)] for number in numbers), numbers[0]
-    return (), None
+                gap = gap or sorted(found.values())
+            else:
+                pairs.append((tuple(found[str(number)] for number in numbers), numbers[0]))
+    if len(pairs) > 1:
+        first = in_words([(f"response_{i}", column) for i, column in enumerate(pairs[0][0])])
+        told = " and ".join(f"({', '.join(map(repr, each))})" for each, _ in pairs)
+        told += f" could both be the responses; the columns are {', '.join(keys)}: name those that are with {first}"
+        raise DataError(told, field="responses")
+    if gap and not pairs:
+        raise DataError(f"responses are numbered from 0 without a gap, this has {', '.join(gap)}", field="responses")
+    return pairs[0] if pairs else ((), None)
 
 
 def _gold(free: Mapping[str, str], *, pair: bool, chosen: bool) -> str:
