@@ -207,8 +207,8 @@ def test_slices_without_gold(tmp_path: Path, run_audit: Run) -> None:
     pairs = [{"won": "a", "part": "x"}] * 3 + [{"won": "b", "part": "y"}] * 2 + [{"won": "?", "part": "y"}]
     found = run_audit(write(tmp_path / "y.csv", pairs), "--score", "won", "--pairwise", "--by", "part", "--failed", "?")
     assert rows_of(found, "by part", "part")["y"]["second wins"]["value"] == 1
-    told = refused(run_audit, write(tmp_path / "z.csv", scores(12)), "--gold", "gold", "--by", "id")
-    assert told == "--by: applies only with --score or --mean"
+    found = run_audit(write(tmp_path / "z.csv", scores(12)), "--gold", "gold", "--by", "id")
+    assert len(rows_of(found, "by id", "id")) == 12  # the column of verdicts is recognised
 
 
 def test_scores_of_another_scale_and_spans_and_widths(tmp_path: Path, run_audit: Run) -> None:
