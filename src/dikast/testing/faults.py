@@ -150,6 +150,7 @@ class FaultServer:
         self._loop = asyncio.new_event_loop()
         self._thread: threading.Thread | None = None
         self._released = asyncio.Event()
+        self._stopped = False
 
     @property
     def url(self) -> str:
@@ -170,6 +171,7 @@ class FaultServer:
         return self
 
     def __exit__(self, *error: object) -> None:
+        self._stopped = True
         self._loop.call_soon_threadsafe(self._released.set)
         self._loop.call_soon_threadsafe(self._loop.stop)
         if self._thread is not None:
@@ -206,6 +208,9 @@ class FaultServer:
         return web.json_response({"object": "list", "data": [{"id": self.model, "object": "model"}]})
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
+        if self._stopped and request.transport is not None:  # an open connection, which a server that is gone has not
+            request.transport.abort()
+            return web.Response()
         bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
         self.seen_keys[bearer] += 1
         if self.key and bearer != self.key:
