@@ -1,7 +1,6 @@
 """The database of labels: SQLite, write-ahead log, one writer; a label is on disk before it is acknowledged."""
 
 import hashlib
-import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,6 +12,7 @@ from typing import NamedTuple
 from dikast.annotation.active_order import Priority, chances
 from dikast.annotation.assignment import RaterTask
 from dikast.core.errors import RunError, UserError, database_at
+from dikast.core.output_folder import identity_of
 
 VERSION, _ACTIVE = 1, 2  # the form of a database, and of one with an active order
 FILE = "labels.sqlite"
@@ -73,8 +73,7 @@ class LabelStore:
         with database_at(self.path):
             self._db.execute("pragma journal_mode=wal")
             self._writing = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
-        status = os.stat(self.path)
-        self._identity = (status.st_dev, status.st_ino)
+        self._identity = identity_of(self.path)
         for each in (self._db, self._writing):
             each.execute("pragma synchronous=full")
             each.execute("pragma foreign_keys=on")
@@ -157,17 +156,10 @@ class LabelStore:
 
         RunError where the database was removed or replaced meanwhile: labels would go to a file that nobody finds.
         """
-        self._check_still_there()
+        if self._identity is None or identity_of(self.path) != self._identity:
+            raise RunError(f"{self.path}: was removed or replaced while people label: put it back and start again")
         with _transaction(self._writing, self.path):
             return [change() for change in changes]
-
-    def _check_still_there(self) -> None:
-        try:
-            found = os.stat(self.path)
-        except OSError:
-            found = None
-        if found is None or (found.st_dev, found.st_ino) != self._identity:
-            raise RunError(f"{self.path}: was removed or replaced while people label: put it back and start again")
 
     def _keep(self, task: int, value: str, reason: str) -> bool:
         now = time.time()

@@ -38,6 +38,15 @@ def lock(file: int | IO[bytes], path: str | Path) -> bool:
     return True
 
 
+def identity_of(file: int | str | Path) -> tuple[int, int] | None:
+    """What tells an open file, or the one at a path, from another that takes its place; None where there is none."""
+    try:
+        status = os.stat(file)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
 def make_folder(folder: Path) -> None:
     """Make an output folder where it is not there. UserError for an address, which would be a folder called `https:`.
 

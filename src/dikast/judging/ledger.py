@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 
 from dikast.core.errors import RunError
-from dikast.core.output_folder import lock, make_folder, refuse_links
+from dikast.core.output_folder import identity_of, lock, make_folder, refuse_links
 from dikast.core.runs.lines import seal, with_line_break
 from dikast.core.runs.run_files import VERDICTS
 from dikast.core.verdict import Verdict
@@ -41,8 +41,7 @@ class Ledger:
         except RunError:
             os.close(self._file)
             raise
-        status = os.fstat(self._file)
-        self._identity = (status.st_dev, status.st_ino)
+        self._identity = identity_of(self._file)
         self._end = self._repair()
 
     def __enter__(self) -> "Ledger":
@@ -88,11 +87,7 @@ class Ledger:
         self._end += len(lines)
 
     def _check_still_there(self) -> None:
-        try:
-            found = os.stat(self.path)
-        except OSError:
-            found = None
-        if found is None or (found.st_dev, found.st_ino) != self._identity:
+        if identity_of(self.path) != self._identity:
             raise RunError(
                 f"{self.folder}: the run folder was removed or replaced while it was being written; the run stops here."
                 " Put the folder back and run the same command again."
