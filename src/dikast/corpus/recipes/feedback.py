@@ -295,7 +295,6 @@ class Filters:
 def _run(run: BuildRun, options: FeedbackOptions) -> None:
     """The stages: rubrics, instructions, responses, a second grading; then the filters."""
     recipe = run.recipe
-    plan_of(recipe)  # so that its mistakes are told before the first call
     pool = _rubrics(run, options)
     if run.built.waits:
         return
@@ -395,6 +394,6 @@ def _world(recipe: Recipe, options: FeedbackOptions) -> Engine:
 
 
 KIND = Kind(
-    "feedback", FeedbackOptions, ("rubrics", "rubric-refine", "instructions", "responses", "plan"), _run, _estimate,
-    _check, _world, files=("seeds", "plan"), defaults={"length_r": 0.02}, inputs=_inputs,
+    "feedback", FeedbackOptions, ("rubrics", "rubric-refine", "instructions", "responses"), _run, _estimate, _check,
+    _world, files=("seeds", "plan"), defaults={"length_r": 0.02}, inputs=_inputs,
 )  # fmt: skip

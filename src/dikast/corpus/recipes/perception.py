@@ -217,7 +217,6 @@ def response_tasks(recipe: Recipe, instructions: Path, root: str, dropped: Count
 def _run(run: BuildRun, options: PerceptionOptions) -> None:
     """The stages: pictures, rubrics that fit them, instructions, responses, a second grading; then the filters."""
     recipe, root = run.recipe, str(run.folder)
-    plan_of(recipe, pictures=True)  # so that its mistakes are told before the first call
     pictures = _pictures(run, options)
     if not _rubrics(run, options, pictures):
         return
@@ -345,7 +344,6 @@ def _world(recipe: Recipe, options: PerceptionOptions) -> Engine:
 
 
 KIND = Kind(
-    "perception", PerceptionOptions, ("picture-rubrics", "picture-fit", "picture-instructions", "picture-responses",
-    "plan"), _run, _estimate, _check, _world, files=("seeds", "plan"), defaults={"length_r": 0.02},
-    inputs=_inputs,
+    "perception", PerceptionOptions, ("picture-rubrics", "picture-fit", "picture-instructions", "picture-responses"),
+    _run, _estimate, _check, _world, files=("seeds", "plan"), defaults={"length_r": 0.02}, inputs=_inputs,
 )  # fmt: skip
