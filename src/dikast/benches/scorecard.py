@@ -209,7 +209,7 @@ def scorecard(
 ) -> Scorecard:
     """The scorecard of a run that `dikast bench run` made; UserError for any other folder.
 
-    `about` is the folder that names the bench; for a judge of a panel, the panel's. `told` is told beside what that
+    `about` is the folder that names the bench; for a judge of a panel, the panel's. `told` stands beside what that
     folder says of the rows.
     """
     noted = read_about(about or run)

@@ -291,9 +291,9 @@ def _opened(path: Path) -> IO[bytes]:
     try:
         return path.open("rb") if path.suffix != ".gz" else _unpacked(path)
     except (OSError, EOFError, zlib.error) as error:
-        hint = (
-            f": a run folder holds {VERDICTS}" if path.name == VERDICTS else "; name a run folder or a file of replies"
-        )
+        hint = "; name a run folder or a file of replies"
+        if path.name == VERDICTS:
+            hint = f": a run folder holds {VERDICTS}"
         raise UserError(f"replay:{path}: {getattr(error, 'strerror', None) or error}{hint}") from error
 
 

@@ -136,9 +136,8 @@ class Desk:
         return rubric
 
     async def _asked(self, items: Sequence[Item], shape: Shape) -> list[tuple[list[Task], list[Verdict]]]:
-        for item in items:
-            self.rubric_of(item)
-        criteria = [len(found.rubrics) if isinstance(found := self.rubric_of(each), Sheet) else 1 for each in items]
+        rubrics = [self.rubric_of(each) for each in items]
+        criteria = [len(each.rubrics) if isinstance(each, Sheet) else 1 for each in rubrics]
         if not callable(shape):  # the pairs of a round of `ranking` are counted before its first
             asked = [len(each.responses) for each in items]
             if shape != "each":

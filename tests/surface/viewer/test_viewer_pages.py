@@ -260,7 +260,7 @@ def test_a_large_folder_is_listed_before_its_runs_are_looked_into(
     for k in range(3):
         run = grade(items, tmp_path / "runs" / f"run-{k}", "mock:oracle")
         os.utime(run / "verdicts.jsonl", (1_700_000_000 + k, 1_700_000_000 + k))
-    monkeypatch.setattr(run_index, "_AT_ONCE", 0.0)  # one run a look
+    monkeypatch.setattr(run_index, "_LOOK_SECONDS", 0.0)  # one run a look
     pages = fresh(tmp_path)
     first = words(pages.runs({}))
     assert "3 of 3 runs; 2 have not been looked into yet" in first

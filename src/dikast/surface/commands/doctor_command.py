@@ -177,14 +177,17 @@ def _kinds(parts: "Sequence[Part]") -> str:
     """How many output folders of each kind were checked; "" where there are none."""
     from collections import Counter
 
+    from dikast.core.text import counted
+
     counts = Counter(part.kind for part in parts)
-    return ", in " + ", ".join(f"{n:,} {kind}{'s' * (n != 1)}" for kind, n in counts.items()) if counts else ""
+    return ", in " + ", ".join(counted(n, kind) for kind, n in counts.items()) if counts else ""
 
 
 def _check_run(run: Path, *, repair: bool, json: bool) -> None:
     from dataclasses import asdict
 
     from dikast.core.runs.examine import DAMAGED, examine_run, repair_run
+    from dikast.core.text import counted
 
     moved = repair_run(run) if repair else 0
     health = examine_run(run)
@@ -199,7 +202,7 @@ def _check_run(run: Path, *, repair: bool, json: bool) -> None:
             (health.repeated, "repeated"),
         ):
             counts += f", {n} {what}" if n else ""
-        counts += f"; {health.files} files with a checksum"
+        counts += f"; {counted(health.files, 'file')} with a checksum"
         echo("\n".join([counts, *map(str, health.problems)]))
         if moved:
             echo(

@@ -37,7 +37,7 @@ _VERSION = 4  # raised when the same runs give other rows, as a test says that c
 AT_ONCE = 16 * 2**20  # bytes of verdicts that are indexed while a page waits
 _BLOCK = 2000
 _FRESH = 1.0  # seconds for which the folder is taken to be as it was
-_AT_ONCE = 0.15  # seconds of reading locks and summaries in one transaction; other runs are listed meanwhile
+_LOOK_SECONDS = 0.15  # seconds of reading locks and summaries in one transaction; other runs are listed meanwhile
 _PAUSE = 0.01  # seconds in which a page may be made while the runs of a new index are being looked at
 _REST = 10  # a run being written is read again after so many times what reading it took
 BEHIND = f"mark != indexed and kind != 'panel' and state != '{UNREAD}'"  # runs whose verdicts are still to be read
@@ -167,7 +167,8 @@ class RunIndex:
         self._listed, self._looked = True, time.monotonic()
 
     def look_on(self) -> bool:
-        """Read locks and summaries that no look has read yet, the newest first, for `_AT_ONCE`; whether some are left.
+        """Read locks and summaries that no look has read yet, the newest first, for `_LOOK_SECONDS`; whether some
+        are left.
 
         Not in one transaction for all, so that pages are made meanwhile.
         """
@@ -181,7 +182,7 @@ class RunIndex:
         began = time.monotonic()
         for (path,) in db.execute("select path from run where signature='' order by written desc").fetchall():
             self._read_one(db, path)
-            if time.monotonic() - began > _AT_ONCE:
+            if time.monotonic() - began > _LOOK_SECONDS:
                 break
 
     def _read_one(self, db: sqlite3.Connection, path: str) -> None:
@@ -201,7 +202,7 @@ class RunIndex:
     @contextmanager
     def _to_write(self, *, wait: bool = True) -> Iterator[sqlite3.Connection | None]:
         """A transaction, one at a time; not `wait`: None where another takes longer than a moment."""
-        if not self._writing.acquire(timeout=-1 if wait else _AT_ONCE):
+        if not self._writing.acquire(timeout=-1 if wait else _LOOK_SECONDS):
             yield None
             return
         try:
@@ -379,15 +380,20 @@ def _put(db: sqlite3.Connection, facts: RunFacts, signature: str, mark: str) -> 
     )
 
 
+def _look_on(index: RunIndex, stopping: threading.Event) -> None:
+    while index.look_on() and not stopping.wait(_PAUSE):
+        pass
+
+
 def keep_reading(index: RunIndex, stopping: threading.Event) -> None:
     """Read what is behind, run by run, until `stopping`; what cannot be read is marked as damaged by `read`."""
     while not stopping.is_set():
         with suppress(RunError, sqlite3.OperationalError):  # another viewer is writing, or the disk is full
             index.look()
-            for path in ("", *index.behind()):
-                while index.look_on() and not stopping.wait(_PAUSE):
-                    pass
+            _look_on(index, stopping)
+            for path in index.behind():
                 if stopping.is_set():
                     return
                 index.read(path)
+                _look_on(index, stopping)
         stopping.wait(2.0)
