@@ -207,8 +207,9 @@ def test_slices_without_gold(tmp_path: Path, run_audit: Run) -> None:
     pairs = [{"won": "a", "part": "x"}] * 3 + [{"won": "b", "part": "y"}] * 2 + [{"won": "?", "part": "y"}]
     found = run_audit(write(tmp_path / "y.csv", pairs), "--score", "won", "--pairwise", "--by", "part", "--failed", "?")
     assert rows_of(found, "by part", "part")["y"]["second wins"]["value"] == 1
-    found = run_audit(write(tmp_path / "z.csv", scores(12)), "--gold", "gold", "--by", "id")
-    assert len(rows_of(found, "by id", "id")) == 12  # the column of verdicts is recognised
+    path, gold = write(tmp_path / "z.csv", scores(12)), ("--gold", "gold", "--by", "id")
+    found, named = run_audit(path, *gold), run_audit(path, "--score", "score", "--scale", "1-5", *gold)
+    assert found["tables"] == named["tables"]  # the column of verdicts is recognised, and its scale
 
 
 def test_scores_of_another_scale_and_spans_and_widths(tmp_path: Path, run_audit: Run) -> None:

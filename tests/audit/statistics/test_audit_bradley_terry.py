@@ -218,9 +218,9 @@ def test_a_single_tie_does_not_make_a_covariate_that_decides_all_else_finite() -
 
 
 @pytest.mark.parametrize("model", ["bradley-terry", "davidson"])
-@pytest.mark.parametrize("kind", ["many", "few", "leagues", "covariates", "decided"])
+@pytest.mark.parametrize("kind", ["many", "few", "leagues", "covariates", "decided", "idle"])
 def test_draws_fitted_together_are_those_fitted_one_by_one(model: Model, kind: str) -> None:
-    """Also of draws that leave somebody unbeaten, nothing tied, or a covariate that decides its games."""
+    """Also where somebody is unbeaten or idle, nothing is tied, or a covariate decides its games."""
     rng = np.random.default_rng(7)
     n, players = {"few": 9}.get(kind, 120), 6 if kind == "leagues" else 4
     first = rng.integers(0, players, n)
@@ -230,7 +230,7 @@ def test_draws_fitted_together_are_those_fitted_one_by_one(model: Model, kind: s
     extra = z.get(kind, np.zeros((n, 0)))
     if kind == "decided":
         outcome[:12] = np.where(np.arange(12) % 6 > 0, 0, 2)  # one tie in six: some draws have none
-    meetings = Meetings.of(first, second, outcome, players=players, covariates=extra)
+    meetings = Meetings.of(first, second, outcome, players=players + (kind == "idle"), covariates=extra)
     whole = meetings.games(np.ones(n))
     fit = fit_players(whole, model=model)
     drawn = [meetings.games(rng.multinomial(n, np.full(n, 1 / n)).astype(float)) for _ in range(40)]

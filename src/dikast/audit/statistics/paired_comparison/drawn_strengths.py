@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,10 +41,38 @@ def fit_draws(
     never lost, no tie or nothing but ties, a covariate that decides its games, a step that has to be shortened) is
     fitted by itself. Both end where a step is below 1e-10 nats.
     """
-    found: list[Strengths] = []
     first = next(draws, None)
     if first is None:
-        return found
+        return []
+    met = np.bincount(np.concatenate([first.i, first.j]), minlength=first.players) > 0
+    every = chain([first], draws)
+    if met.all():
+        return _fit_met(every, model, prior, start, leagues)
+    place = np.cumsum(met) - 1  # somebody without a game changes nothing for the others
+    games = (replace(each, players=int(met.sum()), i=place[each.i], j=place[each.j]) for each in every)
+    known = replace(start, strength=start.strength[met], touched=None)
+    fits = _fit_met(games, model, prior, known, np.unique(leagues[met], return_inverse=True)[1])
+    return [
+        replace(
+            each,
+            strength=_spread(each.strength, met, math.nan),
+            touched=None if each.touched is None else _spread(each.touched, met, False),
+        )
+        for each in fits
+    ]
+
+
+def _spread(values: NDArray[Any], met: NDArray[np.bool_], other: Any) -> NDArray[Any]:
+    """What each of those who have games is given, and `other` to those who have none (players,)."""
+    found = np.full(len(met), other, values.dtype)
+    found[met] = values
+    return found
+
+
+def _fit_met(draws: Iterator[Games], model: Model, prior: float, start: Strengths, leagues: Codes) -> list[Strengths]:
+    """As `fit_draws`, of at least one draw, where each player has a game."""
+    found: list[Strengths] = []
+    first = next(draws)
     pending, size = [first], max(1, _AT_ONCE // max(1, len(first.i), first.players**2))
     while pending:
         pending += islice(draws, size - len(pending))
