@@ -40,7 +40,10 @@ def test_a_planted_difference_is_found_and_a_rule_stays(tmp_path: Path) -> None:
     html = lab_page([found])
     assert "mine" in html
     assert "<script" not in html
-    assert html.count("<table") == html.count('class="wide" tabindex="0"') == 3
+    assert html.count("<table") == html.count('class="wide" tabindex="0"') == 2
+    assert "<h2>1 claim: 1 holds</h2>" in html
+    assert '<p class="light green">' in html
+    assert "Cost: graded 240 responses" in html
     run_experiments([experiment], out)  # nothing is left to do
     assert to_markdown(findings(out)) == page
     for place in ("mine/experiment.json", next(out.glob("runs/*/cost.json")).relative_to(out)):

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dikast.core.text import counted, markdown
+from dikast.lab.experiment import Effect
 from dikast.lab.findings import Finding
 
 NOTICE = (
@@ -32,7 +33,7 @@ def to_markdown(found: Sequence[Finding]) -> str:
     lines += ["", "| experiment | claim | effect that decides | verdict | seeds |", "|---|---|---|---|---|"]
     for each in found:
         told = each.experiment.written
-        shown = "; ".join(f"{name}: {each.effects[name]:.3f}" for name in told.holds if name in each.effects)
+        shown = "; ".join(f"{name}: {each.effects[name]:.3f}" for name in deciding(each) if name in each.effects)
         lines.append(
             f"| [{each.experiment.name}](#{each.experiment.name}) | {markdown(told.claim)} | {shown} |"
             f" **{each.verdict}** | {seeds_done(each)} |"
@@ -48,13 +49,13 @@ def _section(each: Finding) -> Iterator[str]:
     yield ""
     yield f"Claim: {markdown(told.claim)}"
     yield ""
-    yield f"Source: {markdown(told.source)}. Seeds: {', '.join(map(str, each.seeds)) or 'none'}{_still(each)}."
+    yield f"Source: {markdown(told.source)}. {seeds_named(each)}."
     if told.note:
         yield ""
         yield markdown(told.note)
     yield ""
     why = f" ({markdown(each.why)})" if each.why else ""
-    yield f"**{each.verdict[0].upper()}{each.verdict[1:]}**{why}. {rule(each)}"
+    yield f"**{each.verdict[0].upper()}{each.verdict[1:]}**{why}. {markdown(rule(each))}"
     if not each.seeds:
         return
     sets = list(dict.fromkeys((held, figure) for _, held, figure in each.figures))
@@ -70,16 +71,16 @@ def _section(each: Finding) -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|"
     for name, effect in told.effects.items():
         found = each.effects[name]
-        what = f"{effect.arm} - {effect.against}" if effect.arm else f"slope over {', '.join(effect.slope)}"
         how = found.method + (f"; {found.note}" if found.note else "")
+        what = f"{markdown(name)}: {markdown(compared(effect))}"
         yield (
-            f"| {markdown(name)}: {markdown(what)} | {effect.figure} | {markdown(effect.held)} | {found:.3f} |"
+            f"| {what} | {effect.figure} | {markdown(effect.held)} | {found:.3f} |"
             f" {found.n:,} | {found.dropped:,} | {how} |"
         )
     yield ""
-    yield _reversed(each)
+    yield markdown(reversals_told(each))
     yield ""
-    yield _cost(each)
+    yield cost_told(each)
 
 
 def seeds_done(each: Finding) -> str:
@@ -88,9 +89,21 @@ def seeds_done(each: Finding) -> str:
     return f"{done}" if done >= due else f"{done} of {due}"
 
 
-def _still(each: Finding) -> str:
+def seeds_named(each: Finding) -> str:
+    """The seeds that were done, and those that are left."""
     left = [str(seed) for seed in each.experiment.written.seeds if seed not in each.seeds]
-    return f"; not done: {', '.join(left)}" if left and each.seeds else ""
+    still = f"; not done: {', '.join(left)}" if left and each.seeds else ""
+    return f"Seeds: {', '.join(map(str, each.seeds)) or 'none'}{still}"
+
+
+def deciding(each: Finding) -> list[str]:
+    """The names of the effects that the rule is about."""
+    return list(dict.fromkeys([*each.experiment.written.holds, *each.experiment.written.fails]))
+
+
+def compared(effect: Effect) -> str:
+    """What an effect is the difference of, such as `one - other`."""
+    return f"{effect.arm} - {effect.against}" if effect.arm else f"slope over {', '.join(effect.slope)}"
 
 
 def rule(each: Finding) -> str:
@@ -98,16 +111,18 @@ def rule(each: Finding) -> str:
     told = each.experiment.written
     holds = " and ".join(f"{name} lies {region.in_words()}" for name, region in told.holds.items())
     fails = " and ".join(f"{name} lies {region.in_words()}" for name, region in told.fails.items())
-    return f"Holds if {markdown(holds)}; fails if {markdown(fails)}."
+    return f"Holds if {holds}; fails if {fails}."
 
 
-def _reversed(each: Finding) -> str:
+def reversals_told(each: Finding) -> str:
+    """The slices in which an effect has the other sign, in one sentence."""
     told = [f"{one.effect} in {one.slice}: {one.estimate:.3f}" for one in each.reversals]
     looked = f"{counted(each.slices, 'slice')} by aspect and phrase of the rubric, intervals widened for their number"
-    return f"Reversals (of {looked}): {markdown('; '.join(told)) if told else 'none'}."
+    return f"Reversals (of {looked}): {'; '.join(told) or 'none'}."
 
 
-def _cost(each: Finding) -> str:
+def cost_told(each: Finding) -> str:
+    """What was taught and graded, in one sentence."""
     cost = each.cost
     taught = f"taught {cost['taught_examples']:,.0f} examples of {cost['taught_tokens']:,.0f} tokens"
     graded = f"graded {cost['graded_items']:,.0f} responses in {cost['graded_tokens']:,.0f} tokens"

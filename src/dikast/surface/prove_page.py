@@ -1,30 +1,34 @@
-"""Proving a judge, and the page of the result: a table of abilities beside their floors, and one example set
-of each.
+"""Proving a judge, and the page of the result: a conclusion, the abilities beside their floors, and one example set of
+each.
 """
 
 import base64
 import math
 from dataclasses import dataclass
-from importlib.resources import files
+from importlib.metadata import version
 from pathlib import Path
 
 import jinja2
 import orjson
+from markupsafe import Markup
 
 from dikast.core.item import Item
 from dikast.core.media import resolved
 from dikast.core.part import Content, Image, Video, text_of
 from dikast.core.records import write_file
 from dikast.core.rubric import Rubric
-from dikast.core.text import printable
+from dikast.core.text import counted
 from dikast.judging.judge import Judge
 from dikast.judging.watching import Watcher
 from dikast.probes.abilities import ABOUT, BAR, FLOOR, TOLERANCE, Ability, goodness
 from dikast.probes.judge_proof import Proof, prove
 from dikast.probes.probe_options import ProveOptions
+from dikast.surface.report.conclusion import Conclusion
+from dikast.surface.report.page import asset, asset_hash, page_text
+from dikast.surface.report.subject import written_on
 from dikast.worlds.ability_items import write_abilities
 
-_WIDE = 240  # of the drawn scale of an ability, in pixels
+_WIDE = 150  # of the drawn scale of an ability, in pixels
 _SHOWN = 4  # pictures of one item
 _LISTED = 4  # items of one set
 
@@ -57,39 +61,61 @@ def prove_judge(
     """
     proof = prove(judge, proof_items(out, asked, seed), out, name=name, watch=watch)
     write_file(out / "prove.json", orjson.dumps(proof.to_dict(), option=orjson.OPT_INDENT_2) + b"\n")
-    write_file(out / "prove.html", render(proof).encode())
+    write_file(out / "prove.html", render(proof, written_on(out / "singles")).encode())
     return proof
 
 
-def render(proof: Proof) -> str:
-    """The page as one HTML file: no network, no outside resource, every text escaped."""
+def render(proof: Proof, date: str = "") -> str:
+    """The page as one HTML file: no script, no network, every text escaped. `date`: of the last verdict."""
+    style = asset("page.css") + asset("prove.css", "dikast.surface")
     environment = jinja2.Environment(
-        autoescape=True, finalize=_plain, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True, finalize=page_text, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    page = environment.from_string(files("dikast.surface").joinpath("prove.html.j2").read_text("utf-8"))
-    return page.render(
-        proof=proof,
-        about=ABOUT,
-        rows=[(each, _ruler(each)) for each in proof.abilities],
+    return environment.from_string(asset("prove.html.j2", "dikast.surface")).render(
+        proof=proof, found=proof_conclusion(proof), about=ABOUT, date=date, floor=FLOOR, bar=BAR, wide=_WIDE,
+        rows=[(each, _ruler(each)) for each in proof.abilities], notes=proof.table().notes,
         sets=[(each, _example(each, proof)) for each in proof.abilities if each.told != "not asked"],
-        notes=proof.table().notes,
-        wide=_WIDE,
-    )
+        style=Markup(style), style_hash=asset_hash(style), version=version("dikast"),
+    )  # fmt: skip
 
 
-def _plain(value: object) -> object:
-    return printable(value) if type(value) is str else value
+def proof_conclusion(proof: Proof) -> Conclusion:
+    """What the judge can do in one sentence; green where every ability that was asked for is a yes, red where one is a
+    no.
+    """
+    by_told: dict[str, list[str]] = {}
+    for each in proof.abilities:
+        by_told.setdefault(each.told, []).append(each.name)
+    n = len(proof.abilities) - len(by_told.get("not asked", ()))
+    if not n:
+        return Conclusion("grey", "Nothing is known yet", "no ability was asked for")
+    able, lacking, of = by_told.get("yes", []), by_told.get("no", []), counted(n, "ability", "abilities")
+    shown = f"Shows {len(able)} of {of}" + (f": {', '.join(able)}" if able else "")
+    parts = [f"Lacks {len(lacking)} of {of}: {', '.join(lacking)}", f"shows {len(able)}"] if lacking else [shown]
+    parts += [f"partly: {', '.join(by_told['partly'])}"] if "partly" in by_told else []
+    parts += [f"{len(by_told['cannot tell'])} cannot be told"] if "cannot tell" in by_told else []
+    text = "; ".join(parts)
+    if lacking:
+        return Conclusion("red", text, "the interval of at least one ability says no")
+    if len(able) < n:
+        return Conclusion(
+            "amber", text, "no ability is missing, but not every one is shown; more calls narrow intervals"
+        )
+    return Conclusion("green", text, "every ability that was asked for is shown, by its whole interval")
 
 
 @dataclass(frozen=True, slots=True)
 class Ruler:
-    """Where an estimate, its interval, the floor and the bar lie on the drawn scale, in pixels."""
+    """Where an estimate, its interval, the floor and the bars lie on the drawn scale, in pixels; the `ends` and the
+    middle of the scale with their labels and anchors.
+    """
 
     value: float
     low: float
     high: float
     floor: float
-    bar: float
+    bars: tuple[float, ...]
+    ends: tuple[tuple[float, str, str], ...]
 
 
 def _ruler(each: Ability) -> Ruler | None:
@@ -101,9 +127,13 @@ def _ruler(each: Ability) -> Ruler | None:
     def at(value: float) -> float:
         return round((value - least) / span * _WIDE, 1)
 
-    bar = TOLERANCE.get(each.name, BAR)
-    floor = 0.0 if each.name in TOLERANCE else FLOOR
-    return Ruler(at(each.found.value), at(each.found.low), at(each.found.high), at(floor), at(bar))
+    tolerated = TOLERANCE.get(each.name)
+    floor, bars = (FLOOR, (BAR,)) if tolerated is None else (0.0, (-tolerated, tolerated))
+    ends = tuple(
+        (at(least + span * share), f"{least + span * share:g}", anchor)
+        for share, anchor in ((0, "start"), (0.5, "middle"), (1, "end"))
+    )
+    return Ruler(at(each.found.value), at(each.found.low), at(each.found.high), at(floor), tuple(map(at, bars)), ends)
 
 
 def _example(each: Ability, proof: Proof) -> list[Shown]:

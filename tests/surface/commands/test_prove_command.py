@@ -2,12 +2,17 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
 from typer.testing import CliRunner
 
+from dikast.audit.estimate import Estimate
+from dikast.probes.abilities import ABOUT, Ability, Agreement
+from dikast.probes.judge_proof import Proof
 from dikast.surface.cli import app
+from dikast.surface.prove_page import proof_conclusion
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +38,24 @@ def test_the_page_shows_each_ability_and_asks_nobody(out: Path) -> None:
     assert "data:image/png" in page
     assert not re.search(r"(src|href)=.(?!data:)", page)
     assert "<script" not in page
+
+
+@pytest.mark.parametrize(
+    ("told", "light", "text"),
+    [
+        ({}, "green", "Shows 10 of 10 abilities: reads pictures,"),
+        ({"counts": "cannot tell", "binds": "partly"}, "amber", "partly: binds; 1 cannot be told"),
+        ({"counts": "no", "binds": "partly"}, "red", "Lacks 1 of 10 abilities: counts; shows 8; partly: binds"),
+        ({"counts": "not asked"}, "green", "Shows 9 of 9 abilities"),
+        (dict.fromkeys(ABOUT, "not asked"), "grey", "Nothing is known yet"),
+    ],
+)
+def test_the_page_opens_with_one_conclusion(told: dict[str, Any], light: str, text: str) -> None:
+    found = Estimate(1.0, 40, 0.9, 1.0)
+    each = tuple(Ability(name, told.get(name, "yes"), found, 0.5) for name in ABOUT)
+    conclusion = proof_conclusion(Proof("me", 1, each, Agreement(found, 0.5, found, found, 1), (), {}))
+    assert conclusion.light == light
+    assert text in conclusion.text
 
 
 def test_a_second_run_asks_nothing(out: Path) -> None:

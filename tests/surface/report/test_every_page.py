@@ -16,7 +16,6 @@ _CUT = """[...document.querySelectorAll("svg text")].filter(text => {
   return own.left < all.left - 1 || own.right > all.right + 1;
 }).map(text => text.textContent)"""  # words of a figure that stick out of it
 SIZES = [(390, True), (390, False), (1440, False), (1440, True)]  # of pages of one style sheet, every second
-CONCLUDE = sorted(set(KINDS) - {"lab", "proof"})  # the others conclude by verdicts of their own
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +62,7 @@ def test_everybody_can_read_it(page: Path, width: int, dark: bool, tab: Browser)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", CONCLUDE, indirect=True)
+@pytest.mark.parametrize("page", sorted(set(KINDS) - {"lab"}), indirect=True)
 def test_the_first_screen_concludes(page: Path, tab: Browser) -> None:
     """One conclusion with its light and its rule, and what was judged, on a desk and on a phone."""
     for width, height in ((1440, 900), (390, 844)):
@@ -72,3 +71,13 @@ def test_the_first_screen_concludes(page: Path, tab: Browser) -> None:
         assert bottom < height
         assert tab.run("['Green', 'Amber', 'Red', 'Grey'].some(each => document.body.innerText.includes(each + ': '))")
         assert tab.run("document.querySelector('.about').getBoundingClientRect().height") > 0
+
+
+@pytest.mark.parametrize("page", ["lab"], indirect=True)
+def test_the_lab_opens_with_its_verdicts(page: Path, tab: Browser) -> None:
+    """How many claims hold, then each with its light and the effect that decides."""
+    for width, height in ((1440, 900), (390, 844)):
+        tab.open(page, width=width, height=height)
+        assert tab.run("document.querySelector('main h2').innerText") == "1 claim: 1 holds"
+        assert tab.run("document.querySelector('.light.green').getBoundingClientRect().bottom") < height / 2
+        assert "gain: 0." in tab.run("document.querySelector('.conclusions').innerText")

@@ -16,12 +16,10 @@ from dikast.surface.report.headline import main_figure
 from dikast.surface.report.page import asset, asset_hash, page_text
 from dikast.surface.report.subject import written_on
 
-_WORDS = "td.words{text-align:left;white-space:normal;overflow-wrap:break-word;min-width:14rem}\n"  # cells of sentences
-
 
 def cards_page(cards: Sequence[Scorecard]) -> str:
     """The page of scorecards: the conclusion of each, then each with the tables of its audit."""
-    style = asset("page.css") + _WORDS
+    style = asset("page.css")
     environment = jinja2.Environment(
         autoescape=True, finalize=page_text, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )

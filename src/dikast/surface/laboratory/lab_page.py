@@ -1,14 +1,18 @@
 """The findings of the lab as one HTML file: no script, no network, all text from files escaped."""
 
+from collections import Counter
 from collections.abc import Sequence
 from importlib.metadata import version
 
 import jinja2
 from markupsafe import Markup
 
-from dikast.lab.findings import Finding
-from dikast.lab.lab_report import HOW, NOTICE, rule
+from dikast.core.text import counted
+from dikast.lab import lab_report
+from dikast.lab.findings import UNDECIDED, Finding
 from dikast.surface.report.page import asset, asset_hash, page_text
+
+_LIGHTS = {"holds": "green", "fails": "red", UNDECIDED: "amber", "not run": "grey"}
 
 
 def lab_page(found: Sequence[Finding]) -> str:
@@ -18,6 +22,16 @@ def lab_page(found: Sequence[Finding]) -> str:
         autoescape=True, finalize=page_text, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     return environment.from_string(asset("lab.html.j2", "dikast.surface.laboratory")).render(
-        found=found, notice=NOTICE, how=HOW, rule=rule, style=Markup(style), style_hash=asset_hash(style),
-        version=version("dikast"),
+        found=found, headline=headline(found), lights=_LIGHTS, notice=lab_report.NOTICE, how=lab_report.HOW,
+        rule=lab_report.rule, deciding=lab_report.deciding, compared=lab_report.compared, seeds=lab_report.seeds_named,
+        reversed=lab_report.reversals_told, cost=lab_report.cost_told, style=Markup(style),
+        style_hash=asset_hash(style), version=version("dikast"),
     )  # fmt: skip
+
+
+def headline(found: Sequence[Finding]) -> str:
+    """How many claims hold, fail, are undecided: `4 claims: 3 hold, 1 cannot tell at this size`."""
+    told: Counter[str] = Counter(each.verdict for each in found)
+    words = {"holds": "hold" if told["holds"] > 1 else "holds", "fails": "fail" if told["fails"] > 1 else "fails"}
+    counts = ", ".join(f"{told[name]} {words.get(name, name)}" for name in _LIGHTS if told[name])
+    return f"{counted(len(found), 'claim')}: {counts}"
