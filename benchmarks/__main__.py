@@ -11,8 +11,8 @@ from pathlib import Path
 from benchmarks import light, million
 from benchmarks.figures import table
 
-_OURS = {"__init__", "__main__", "figures", "light", "million", "peer", "peers", "safety"}
-_LONG = {"rubrics", "coverage"}  # six judges to train, and an hour of simulations: by themselves
+_OURS = {"__init__", "__main__", "figures", "light", "million", "peer", "peers", "safety", "gpu_models", "gpu_training"}
+_LONG = {"rubrics", "coverage", "gpu"}  # six judges to train, an hour of simulations, a GPU: by themselves
 
 
 def main() -> None:
