@@ -2,6 +2,7 @@
 
 import math
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from dikast.audit.plan import AuditPlan
 from dikast.surface.report.collect import RunPage, collect
 from dikast.surface.report.conclusion import _against_people, conclusion, of_judge
 from dikast.surface.report.report_options import Asked
+from dikast.surface.report.standings import as_latex, as_markdown, board_of_judges, standings
 from dikast.surface.report.table_page import collect_table
 
 
@@ -146,3 +148,48 @@ def test_scores_that_differ_alike_on_every_prompt_have_no_interval_and_say_so(tm
     ]  # fmt: skip
     found = conclusion(graded(tmp_path, "mock:oracle,r=1", rows))
     assert (found.light, found.why) == ("amber", "there is no interval: all rows alike")
+
+
+def test_a_judge_that_answers_a_few_questions_is_red_with_an_interval(tmp_path: Path) -> None:
+    found = conclusion(graded(tmp_path, "mock:oracle,failing=1", runs.rows(40)))
+    assert found.light == "red"
+    assert re.fullmatch(r"Do not use: \d+% \[\d+%, \d+%\] of the questions got no verdict", found.text), found.text
+
+
+def test_gold_that_never_differs_decides_nothing(tmp_path: Path) -> None:
+    found = conclusion(graded(tmp_path, "mock:oracle,r=.9", [{**row, "gold": 3} for row in runs.rows(40)]))
+    assert found.light == "grey"
+    assert found.why == "the agreement with gold is undefined: every gold is 3"
+
+
+def test_one_game_leaves_every_rank_open(tmp_path: Path) -> None:
+    """A rank without an interval can be any: alpha has won the only pair, of which nothing follows."""
+    read = compared(tmp_path, "mock:oracle,r=.9", runs.of_systems(1, 1.0))
+    assert conclusion(read).light == "amber"
+    board = standings(read)
+    assert board is not None
+    assert [row.rank.text for row in board.rows] == ["1–2", "1–2"]
+
+
+def test_copies_say_what_the_page_says_with_one_format_a_column(tmp_path: Path) -> None:
+    draw = random.Random(4)
+    rows: list[dict[str, object]] = [
+        {"id": f"{name}{k}", "instruction": f"Is {k} even?", "response": f"{k}, {name}. " * draw.randint(1, 4),
+         "model": name, "gold": draw.randint(1, 5)}
+        for k in range(30) for name in ("a_1", "b&c")
+    ]  # fmt: skip
+    for name in ("pairs", "scores", "others"):
+        (tmp_path / name).mkdir()
+    pairs = compared(tmp_path / "pairs", "mock:oracle", runs.of_systems(40, 0.5))
+    scores = graded(tmp_path / "scores", "mock:oracle,r=.9,failing=.1", rows)
+    others = graded(tmp_path / "others", "mock:oracle,r=.5,failing=.2", rows)
+    for board in (standings(pairs), standings(scores), board_of_judges([scores, others])):
+        assert board is not None
+        table = [line[2:-2].split(" | ") for line in as_markdown(board).splitlines()[2:]]
+        tex = [line[:-3].split(" & ") for line in as_latex(board).splitlines()[4:-2]]
+        assert len(table) == len(tex) == 2
+        for column in zip(*table, strict=True):
+            assert len({tuple(re.findall(r"\.\d+%?", re.sub(r"\d", "0", cell))) for cell in column}) == 1, column
+        for row, of_tex, shown in zip(table, tex, board.rows, strict=True):
+            assert row[2].replace("\\", "") == of_tex[2].replace("\\", "") == board.shown(shown.main)
+            assert "–" not in "".join(of_tex)

@@ -8,7 +8,7 @@ from dikast.audit.estimate import Estimate
 from dikast.audit.results import Baselines, Failures, HeadToHead, Leaderboard, Orders, PlayerRanking
 from dikast.core.text import counted
 from dikast.surface.report.collect import RunPage
-from dikast.surface.report.headline import main_figure
+from dikast.surface.report.headline import main_figure, undefined_why
 from dikast.surface.report.standings import board_of_judges
 
 Light = Literal["green", "amber", "red", "grey"]
@@ -50,9 +50,8 @@ def of_judge(page: RunPage) -> Conclusion:
         return Conclusion("grey", "Nothing is known yet", "there are no verdicts that could be audited")
     failures, orders = audit.result(Failures), audit.result(Orders)
     if failures is not None and failures.failed.value > 0.5:
-        return Conclusion(
-            "red", f"Do not use: {failures.failed.value:.0%} of the questions got no verdict", "over half"
-        )
+        told = f"Do not use: {_percent(failures.failed)} of the questions got no verdict"
+        return Conclusion("red", told, "more than half of the questions got no verdict")
     if orders is not None and _position_decides(orders):
         slot, share = _most_slot(orders)
         told = f"Do not use: position decides, {slot} in {_percent(share)} of {counted(share.n, 'pair')}"
@@ -69,9 +68,12 @@ def of_judge(page: RunPage) -> Conclusion:
         said = [label for label, (count, _) in page.labels.items() if count]
         if len(said) == 1 and found.n >= FEW:
             return Conclusion(
-                "red", f"Do not use: the judge always says {said[0]}", "a constant verdict carries no information"
+                "red",
+                f"Do not use: the judge always says {said[0]}, on {rows}",
+                "a constant verdict carries no information",
             )
-        return Conclusion("grey", "Not known whether the judge is right", found.note or "the agreement is undefined")
+        why = "the agreement with gold is undefined" + (f": {reason}" if (reason := undefined_why(found)) else "")
+        return Conclusion("grey", "Not known whether the judge is right", why)
     figure = f"{what} {_figure(found)} on {rows}"
     if found.n < FEW or math.isnan(found.low):
         told = f"Too few rows to conclude anything: {figure}"

@@ -65,7 +65,7 @@ def sentence(page: RunPage) -> str:
         return f"{told}; there is no gold, so how often the verdicts are right is unknown."
     name, found = main
     if math.isnan(found.value):
-        why = "there is no verdict to compare" if found.n == 0 else _why(found) or "one column is constant"
+        why = "there is no verdict to compare" if found.n == 0 else undefined_why(found) or "one column is constant"
         return f"{told}; {name} with gold is undefined ({why})."
     best, of = _best_baseline(page, "all" if page.chosen else name), ", of goodness," if page.goodness else ""
     beside = "" if best is None else f"; best baseline that ignores the input: {best[1]:.3f} ({best[0]})"
@@ -243,7 +243,10 @@ def _agreement(page: RunPage) -> Card:
         return Card("Agreement with gold", "unknown", ("there is no gold",), "unknown")
     name, found = main
     what = f"{name} of goodness" if page.goodness else name
-    notes = [f"{_plain_interval(found)} {what}, n {found.n:,}".strip(), _why(found) if math.isnan(found.value) else ""]
+    notes = [
+        f"{_plain_interval(found)} {what}, n {found.n:,}".strip(),
+        undefined_why(found) if math.isnan(found.value) else "",
+    ]
     if (beside := page.audit.result(Baselines)) is not None:
         column = "all" if page.chosen else name
         best, ceiling = _best_baseline(page, column), beside.ceiling(column)
@@ -269,7 +272,7 @@ def _bias(page: RunPage) -> Card:
     beside = audit.result(Baselines) if audit else None
     index = beside.judge.get("discrimination") if beside else None
     if index is not None:
-        alone = f" {_no_interval(index) or f'({_why(index)})'}" if math.isnan(index.low) else ""
+        alone = f" {_no_interval(index) or f'({undefined_why(index)})'}" if math.isnan(index.low) else ""
         notes.append(f"discrimination {index:.2f}{alone}".rstrip())
     title = "Mean error (bias): score minus gold" + (", as goodness (0 to 1)" if page.goodness else "")
     if bias is None:
@@ -307,7 +310,7 @@ def _calibration(page: RunPage) -> Card:
     found = calibration.errors.get("as read") if calibration else None
     if found is None or calibration is None or page.audit is None:
         return Card("Calibration error (ECE)", "unknown", (_why_uncalibrated(page, calibration),), "unknown")
-    notes = [_plain_interval(found), f"n {found.n:,}", _why(found) if math.isnan(found.value) else ""]
+    notes = [_plain_interval(found), f"n {found.n:,}", undefined_why(found) if math.isnan(found.value) else ""]
     after = calibration.errors.get("temperature")
     if after is not None and not math.isnan(after.value):
         notes.append(f"{after:.3f} after temperature scaling, cross-fitted")
@@ -364,7 +367,8 @@ def _percents(found: Estimate) -> str:
     return "" if math.isnan(found.low) else f"[{found.low:.1%}, {found.high:.1%}]"
 
 
-def _why(found: Estimate) -> str:
+def undefined_why(found: Estimate) -> str:
+    """Why a figure is undefined; "" where its note does not say."""
     return found.note.removeprefix("undefined: ")
 
 

@@ -46,7 +46,7 @@ def render(pages: Sequence[RunPage], title: str, how: Resampling, *, redacted: b
         standings=standings,
         as_markdown=as_markdown,
         as_latex=as_latex,
-        percent=lambda found, board: _value(found, share=board.figure in ("win rate", "accuracy")),
+        percent=lambda found, board: board.shown(found),
         bar=lambda found, board: figures.bar(found.value, found.low, found.high, (board.low, board.high), board.middle),
         ends=lambda found: "" if math.isnan(found.low) else f"{found.low:.0%}–{found.high:.0%}",
         finite=lambda number: f"{number:g}" if math.isfinite(number) else "",
@@ -202,13 +202,6 @@ def _position(page: RunPage) -> _Drawn | None:
     shares = {"same verdict in both orders": orders.same, **orders.disagreements}
     rows = [figures.Row(name, each.value, each.low, each.high, each.n) for name, each in shares.items()]
     return _Drawn(figures.forest(rows, math.nan, 0.0, 1.0), rows)
-
-
-def _value(found: Estimate, *, share: bool) -> str:
-    if math.isnan(found.value):
-        return "undefined"
-    ends = "" if math.isnan(found.low) else f" [{found.low:.1%}, {found.high:.1%}]"
-    return f"{found.value:.1%}{ends}" if share else f"{found:.2f}"
 
 
 def _number(value: float | None) -> str:

@@ -12,9 +12,11 @@ from dikast.surface.report.collect import RunPage
 from dikast.surface.report.headline import main_figure
 
 _MOST_IN_MATRIX = 20
-_TEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"} | {
-    c: "\\" + c for c in "&%$#_{}"
-}
+_TEX = (
+    {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    | {c: "\\" + c for c in "&%$#_{}"}
+    | {"–": "--"}
+)
 
 
 class Cell(NamedTuple):
@@ -47,6 +49,11 @@ class Standings(NamedTuple):
     head_to_head: HeadToHead | None
     of: str = "system"
 
+    def shown(self, found: Estimate) -> str:
+        """A main figure as it is read: per cent of shares, two decimals of scores and correlations."""
+        cell = _share(found) if self.figure in ("win rate", "accuracy") else _mean(found)
+        return cell.text or "undefined"
+
     @property
     def matrix(self) -> tuple[tuple[str, tuple[Meeting | None, ...]], ...]:
         """Each of the first systems against each, from the row's side; none where nobody met."""
@@ -78,7 +85,7 @@ def _of_scores(board: Leaderboard, met: HeadToHead | None) -> Standings:
     for name, each in board.systems.items():
         cells = [*([_mean(each.controlled)] if controlled else []), *([_share(each.win_rate)] if met_any else []),
                  _count(each.mean.n), _count(each.failed)]  # fmt: skip
-        rows.append(Standing(_rank(each.rank), name, each.mean, tuple(cells)))
+        rows.append(Standing(_rank(each.rank, len(board.systems)), name, each.mean, tuple(cells)))
     ends = [end for row in rows for end in (row.main.low, row.main.high, row.main.value) if not math.isnan(end)]
     note = "Rank set: every place that the differences on the same prompts leave open."
     note += " Win rate: a tie is half a win." if met_any else " No prompt is known to have been answered by two."
@@ -109,7 +116,14 @@ def _of_pairs(page: RunPage, ranking: PlayerRanking, players: Players, met: Head
         record = players.players[name]
         cells = [*([_share(each.controlled)] if controlled else []), _count(record.games)]
         counts = {what: record.outcomes.get(what, 0) + record.outcomes.get(f"strong {what}", 0) for what in outcomes}
-        rows.append(Standing(_rank(each.rank), name, record.win_rates["half"], (*cells, *map(_count, counts.values()))))
+        rows.append(
+            Standing(
+                _rank(each.rank, len(ranking.players)),
+                name,
+                record.win_rates["half"],
+                (*cells, *map(_count, counts.values())),
+            )
+        )
     columns = [*([f"{held} controlled"] if controlled else []), "games", *outcomes]
     orders = "each pair in one order only" if page.one_order else "orders that disagree count as ties"
     note = (
@@ -135,7 +149,7 @@ def board_of_judges(pages: Sequence[RunPage]) -> Standings | None:
         rank = Estimate(better + 1, main.n, better + 1, len(found) - worse)
         failures = page.audit.result(Failures) if page.audit else None
         more = (_share(failures.failed if failures else None), _count(main.n), Cell(one_line(page.judge, 60)))
-        rows.append(Standing(_rank(rank), page.name, main, more))
+        rows.append(Standing(_rank(rank, len(found)), page.name, main, more))
     ends = [end for row in rows for end in (row.main.low, row.main.high, row.main.value) if not math.isnan(end)]
     name = "accuracy" if pages[0].chosen else f"agreement ({found[0][1]})"
     note = (
@@ -163,7 +177,7 @@ def as_latex(found: Standings) -> str:
 def _plain(found: Standings) -> tuple[list[str], list[list[str]]]:
     head = ["rank", found.of, found.figure, *found.columns]
     rows = [
-        [row.rank.text, one_line(row.name, 60), format(row.main, ".3f"), *(cell.text for cell in row.more)]
+        [row.rank.text, one_line(row.name, 60), found.shown(row.main), *(cell.text for cell in row.more)]
         for row in found.rows
     ]
     return head, rows
@@ -173,11 +187,12 @@ def _tex(cells: Sequence[str]) -> str:
     return " & ".join("".join(_TEX.get(each, each) for each in one_line(cell)) for cell in cells) + r" \\"
 
 
-def _rank(found: Estimate | None) -> Cell:
+def _rank(found: Estimate | None, of: int) -> Cell:
+    """The places that are open: of a rank without an interval all `of` them."""
     if found is None or math.isnan(found.value):
         return Cell("", math.inf)
     if math.isnan(found.low):
-        return Cell(f"{found.value:.0f}", found.value)
+        return Cell(f"1–{of}" if of > 1 else "1", found.value)
     low, high = round(found.low), round(found.high)
     return Cell(f"{low}" if low == high else f"{low}–{high}", found.value)
 

@@ -178,7 +178,7 @@ def _continuous(
 
 def _why(score: Floats, gold: Floats) -> str:
     if len(score) < 2:
-        return "undefined: fewer than two pairs"
+        return "undefined: fewer than two rows"
     if np.ptp(score) == 0:
         return f"undefined: every score is {score[0]:g}"
     if np.ptp(gold) == 0:
