@@ -3,11 +3,13 @@
 import gc
 import os
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from browser import CHROMIUM, Browser, browser
 
 # A busy machine draws slowly, which says nothing about what is tested.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -29,6 +31,31 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.collect()
         gc.freeze()  # what is there now stays, so no later collection walks it either
         gc.enable()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests in the browser are slow. Those that say how many minutes they take begin first, the longest before all.
+
+    So no worker of `make slow` is left alone with a long test at the end.
+    """
+    for item in items:
+        if "tab" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)
+    items.sort(key=_minutes, reverse=True)
+
+
+def _minutes(item: pytest.Item) -> float:
+    mark = item.get_closest_marker("slow")
+    return float(mark.kwargs.get("minutes", 0)) if mark else 0.0
+
+
+@pytest.fixture(scope="session")
+def tab() -> Iterator[Browser]:
+    """A tab of a real browser."""
+    if CHROMIUM is None:
+        pytest.skip("no Chromium here: install the package `chromium`")
+    with browser() as opened:
+        yield opened
 
 
 @pytest.fixture(scope="session")

@@ -5,13 +5,12 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import dikast
-from browser import CHROMIUM, Browser, browser
+from browser import Browser
 
 pytestmark = pytest.mark.slow  # building the site takes half a minute; `make docs` builds it as well
 ROOT = Path(__file__).parents[1]
@@ -62,15 +61,6 @@ def test_the_reference_holds_every_public_name(site: Path) -> None:
     assert set(dikast.__all__) - headings == set()
 
 
-@pytest.fixture
-def tab() -> Iterator[Browser]:
-    if CHROMIUM is None:
-        pytest.skip("no Chromium on this machine")
-    with browser() as opened:
-        yield opened
-
-
-@pytest.mark.slow
 def test_no_page_asks_the_network_or_is_wider_than_a_phone(site: Path, tab: Browser) -> None:
     asked, wide = set(), []
     for page in sorted(site.rglob("*.html")):

@@ -1,6 +1,5 @@
 """Claims, marks in texts and on pictures, feedback and clips: what is asked, kept, written, and by which keys."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from PIL import Image
 import axe
 import runs
 from annotation.labelling_here import Served, press, table
-from browser import CHROMIUM, Browser, browser
+from browser import Browser
 from dikast.annotation.label_store import Labelled
 from dikast.annotation.labelling_questions import Kind, ToLabel, claims_of, read_questions
 from dikast.annotation.marks import box_alike, boxes_from, most_marked, span_alike, spans_from, words_of
@@ -171,15 +170,6 @@ def test_clips_must_be_clips(tmp_path: Path) -> None:
     assert "i.jsonl:1" in str(told.value)
 
 
-@pytest.fixture(scope="module")
-def tab() -> Iterator[Browser]:
-    """A tab of a real browser."""
-    if CHROMIUM is None:
-        pytest.skip("no Chromium here: install the package `chromium`")
-    with browser() as opened_:
-        yield opened_
-
-
 def hostile(folder: Path, kind: str) -> Path:
     """Items of hostile strings with a picture; the first has a clip."""
     Image.effect_noise((200, 150), 40).convert("RGB").save(folder / "noise.png")
@@ -195,7 +185,6 @@ def hostile(folder: Path, kind: str) -> Path:
     return runs.write_jsonl(folder / "items.jsonl", rows)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["pairs", "claims", "spans", "boxes", "feedback"])
 def test_every_kind_by_keyboard(kind: str, tab: Browser, tmp_path: Path) -> None:
     more: list[object] = ["--rubric", "helpfulness", *(["--pairs"] if kind == "pairs" else ["--ask", kind])]

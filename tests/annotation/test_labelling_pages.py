@@ -9,17 +9,8 @@ from PIL import Image
 import axe
 import runs
 from annotation.labelling_here import Served, press, table
-from browser import CHROMIUM, Browser, browser
+from browser import Browser
 from dikast.testing.hostile import HOSTILE, MARKUP
-
-
-@pytest.fixture(scope="module")
-def tab() -> Iterator[Browser]:
-    """A tab of a real browser."""
-    if CHROMIUM is None:
-        pytest.skip("no Chromium here: install the package `chromium`")
-    with browser() as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")

@@ -51,7 +51,7 @@ def test_pairs_are_even(domain: str, ties: int) -> None:
         assert all(abs(count - n * each) < 4 * (2 * n * each * (1 - each)) ** 0.5 for count in counts), scale
 
 
-@pytest.mark.slow
+@pytest.mark.slow(minutes=2)
 @pytest.mark.soak(100_000)
 @pytest.mark.parametrize("domain", ["scenes", "text", "clips"])
 def test_no_shortcut_at_full_size(domain: str, tries: int) -> None:

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import axe
-import browser
+from browser import Browser
 from dikast.core.errors import UserError
 from dikast.surface.alignment_report.alignment_page import sentence, verdict, write_alignment_report
 from dikast.surface.cli import app
@@ -109,8 +109,7 @@ def test_the_verb_writes_the_page_of_an_alignment(alignment: Path, tmp_path: Pat
     assert "it is not finished" in page.read_text("utf-8")
 
 
-@pytest.mark.skipif(browser.CHROMIUM is None, reason="no Chromium")
-def test_hostile_words_are_shown_as_text(alignment: Path, tmp_path: Path) -> None:
+def test_hostile_words_are_shown_as_text(alignment: Path, tmp_path: Path, tab: Browser) -> None:
     """The shared list, in the names of policy and judge, the reason to stop, and a third of the replies on the page."""
     page, words = tmp_path / "page.html", [each.replace("\x00", "") for each in HOSTILE]
     every = " ".join(words)
@@ -124,39 +123,32 @@ def test_hostile_words_are_shown_as_text(alignment: Path, tmp_path: Path) -> Non
             row |= {"instruction": every, "response": f"{n} {every}"}
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     write_alignment_report(alignment, [page, tmp_path / "page.md"])
-    with browser.browser() as tab:
-        tab.open(page)
-        assert tab.run("document.title") != OWNED
-        assert (
-            tab.run("document.querySelectorAll('script, iframe, object, embed, base, [onerror], [onload]').length") == 0
-        )
-        assert (
-            tab.run(
-                "document.querySelectorAll('meta[http-equiv=refresh], link[href^=http], a[href^=javascript]').length"
-            )
-            == 0
-        )
-        assert tab.run("document.body.innerText").count(MARKUP[0]) >= 16
-        assert tab.said == []
-        assert len(tab.asked) == 1
+    tab.open(page)
+    assert tab.run("document.title") != OWNED
+    assert tab.run("document.querySelectorAll('script, iframe, object, embed, base, [onerror], [onload]').length") == 0
+    assert (
+        tab.run("document.querySelectorAll('meta[http-equiv=refresh], link[href^=http], a[href^=javascript]').length")
+        == 0
+    )
+    assert tab.run("document.body.innerText").count(MARKUP[0]) >= 16
+    assert tab.said == []
+    assert len(tab.asked) == 1
     assert "\x1b" not in page.read_text("utf-8") + (tmp_path / "page.md").read_text("utf-8")
 
 
-@pytest.mark.skipif(browser.CHROMIUM is None, reason="no Chromium")
-def test_a_reader_can_leaf_through_the_replies(alignment: Path, tmp_path: Path) -> None:
+def test_a_reader_can_leaf_through_the_replies(alignment: Path, tmp_path: Path, tab: Browser) -> None:
     page = tmp_path / "page.html"
     write_alignment_report(alignment, [page])
-    with browser.browser() as tab:
-        for width in (1280, 390):
-            tab.open(page, width=width)
-            assert tab.run("document.documentElement.scrollWidth <= window.innerWidth")
-            assert axe.SCRIPT is None or axe.violations(tab) == []
-            tab.run("document.querySelector('#sample-1 nav a').click()")
-            assert tab.run("location.hash") == "#sample-2"
-            seen = (
-                "new Promise(done => setTimeout(() => { const box = document.querySelector('#sample-2')"
-                ".getBoundingClientRect(); done(box.left >= 0 && box.left < innerWidth / 2) }, 700))"
-            )
-            assert tab.run(seen)
-        assert tab.said == []
-        assert len(tab.asked) == 1
+    for width in (1280, 390):
+        tab.open(page, width=width)
+        assert tab.run("document.documentElement.scrollWidth <= window.innerWidth")
+        assert axe.SCRIPT is None or axe.violations(tab) == []
+        tab.run("document.querySelector('#sample-1 nav a').click()")
+        assert tab.run("location.hash") == "#sample-2"
+        seen = (
+            "new Promise(done => setTimeout(() => { const box = document.querySelector('#sample-2')"
+            ".getBoundingClientRect(); done(box.left >= 0 && box.left < innerWidth / 2) }, 700))"
+        )
+        assert tab.run(seen)
+    assert tab.said == []
+    assert len(tab.asked) == 1

@@ -1,13 +1,11 @@
 """Small runs for the tests of the report: graded, compared, with failures, with pictures."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
 import runs
-from browser import CHROMIUM, Browser, browser
 
 
 @pytest.fixture(scope="session")
@@ -35,12 +33,3 @@ def grade(folder: Path, judge: str, n: int = 60) -> Path:
     done = runs.dikast_here("grade", items, "--judge", judge, "--rubric", "helpfulness", "--out", folder / "run")
     assert done.returncode in (0, 3), done.stderr
     return folder / "run"
-
-
-@pytest.fixture(scope="session")
-def tab() -> Iterator[Browser]:
-    """A tab of a real browser."""
-    if CHROMIUM is None:
-        pytest.skip("no Chromium here: install the package `chromium`")
-    with browser() as opened:
-        yield opened

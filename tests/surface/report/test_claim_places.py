@@ -34,7 +34,6 @@ def test_the_text_stays_whole() -> None:
         assert "".join(part.text for part in stretches(text, claims)) == text
 
 
-@pytest.mark.slow
 def test_everybody_can_read_claims_and_pictures(tmp_path: Path, tab: Browser) -> None:
     """A judge that says claims, of drawings: opened, enlarged, light and dark, on a phone and a desk."""
     if axe.SCRIPT is None:

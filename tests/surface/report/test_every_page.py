@@ -33,18 +33,13 @@ def page(request: pytest.FixtureRequest, pages: dict[str, Path], tmp_path_factor
     return pages[kind]
 
 
-def _each(kind: str, size: tuple[int, bool], *, fast: bool) -> Any:
-    together = pytest.mark.xdist_group(f"page of {kind}")  # one worker makes it
-    return pytest.param(kind, *size, marks=[together] if fast else [together, pytest.mark.slow])
+def _each(kind: str, size: tuple[int, bool]) -> Any:
+    return pytest.param(kind, *size, marks=pytest.mark.xdist_group(f"page of {kind}"))  # one worker makes it
 
 
 @pytest.mark.parametrize(
     ("page", "width", "dark"),
-    [
-        _each(kind, size, fast=(kind, size) == ("alignment", SIZES[0]))
-        for kind in KINDS
-        for size in (SIZES if kind in ("pairs", "bench") else SIZES[::2])
-    ],
+    [_each(kind, size) for kind in KINDS for size in (SIZES if kind in ("pairs", "bench") else SIZES[::2])],
     indirect=["page"],
 )
 def test_everybody_can_read_it(page: Path, width: int, dark: bool, tab: Browser) -> None:
@@ -61,7 +56,6 @@ def test_everybody_can_read_it(page: Path, width: int, dark: bool, tab: Browser)
     assert all(each == page.as_uri() or each.startswith("data:") for each in tab.asked)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("page", sorted(set(KINDS) - {"lab"}), indirect=True)
 def test_the_first_screen_concludes(page: Path, tab: Browser) -> None:
     """One conclusion with its light and its rule, and what was judged, on a desk and on a phone."""

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 import runs
-from browser import CHROMIUM, Browser, browser
 from dikast.testing.hostile import HOSTILE
 from surface.viewer.viewing_here import Viewed
 
@@ -52,12 +51,3 @@ def viewed(folder: Path) -> Iterator[Viewed]:
     found = Viewed(folder)
     yield found
     assert found.stop() == 0
-
-
-@pytest.fixture(scope="session")
-def tab() -> Iterator[Browser]:
-    """A tab of a real browser."""
-    if CHROMIUM is None:
-        pytest.skip("no Chromium here: install the package `chromium`")
-    with browser() as opened:
-        yield opened

@@ -1,7 +1,5 @@
 """The viewer in a real Chromium: nothing that a run says runs, and everybody can read the pages."""
 
-from typing import Any
-
 import pytest
 
 import axe
@@ -21,13 +19,7 @@ def pages(viewed: Viewed) -> dict[str, str]:
     }  # fmt: skip
 
 
-def _slow(width: int, *, dark: bool) -> Any:
-    return pytest.param(width, dark, marks=pytest.mark.slow)
-
-
-@pytest.mark.parametrize(
-    ("width", "dark"), [_slow(390, dark=False), (390, True), _slow(1440, dark=False), _slow(1440, dark=True)]
-)
+@pytest.mark.parametrize(("width", "dark"), [(390, False), (390, True), (1440, False), (1440, True)])
 def test_no_violation_of_wcag(viewed: Viewed, tab: Browser, width: int, dark: bool) -> None:
     if axe.SCRIPT is None:
         pytest.skip(axe.WHY)

@@ -7,8 +7,6 @@ import sys
 import time
 from pathlib import Path
 
-import pytest
-
 import runs
 from browser import Browser
 from surface.viewer.viewing_here import Viewed
@@ -30,7 +28,6 @@ def until(tab: Browser, script: str) -> None:
         tab.run("new Promise(done => setTimeout(done, 50))")
 
 
-@pytest.mark.slow
 def test_a_page_follows_a_run_that_is_being_written(tmp_path: Path, tab: Browser) -> None:
     run = tmp_path / "runs" / "now"
     items = runs.write_jsonl(tmp_path / "items.jsonl", runs.rows(N))
