@@ -363,6 +363,49 @@ def test_known_questions_are_answered_without_the_model(tmp_path: Path) -> None:
     assert "6" in str(found)
 
 
+def test_what_stops_the_server_names_its_folders_in_the_log_alone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    kept = tmp_path / "kept"
+    with serving(Judge(Random(), "helpfulness"), out=kept) as here:
+        assert here.post("/v1/score", item(1)).status_code == 200
+        kept.rename(tmp_path / "moved")
+        told = here.post("/v1/score", item(2))
+        (tmp_path / "moved").rename(kept)
+        (kept / "verdicts.jsonl").write_bytes(b"")
+        also = here.post("/v1/score", item(1))
+    for each in (told, also):
+        assert each.status_code == 503
+        assert "its log says why" in each.text
+        assert "kept" not in each.text, "no path of the server"
+        assert str(tmp_path) not in each.text
+    assert f"{kept}: the run folder was removed or replaced" in caplog.text
+    assert f"{kept / 'verdicts.jsonl'}: a verdict in it has changed" in caplog.text
+    assert "Traceback" not in caplog.text
+
+
+def test_no_answer_names_a_folder_of_the_server(tmp_path: Path) -> None:
+    """Pictures that cannot be read: `dikast serve` tells their names as the client gave them."""
+    root = tmp_path / "pictures"
+    (root / "folder").mkdir(parents=True)
+    (root / "bad.png").write_text("no picture")
+    asking = ("--judge", "mock:random", "--rubric", "helpfulness", "--media-root", root)
+    with served(*asking) as (url, _):
+        for name, said in (
+            ("none.png", "image none.png"), ("../x.png", "outside the folder that may be read"),
+            ("~/x.png", "image ~/x"),
+            ("bad.png", "image bad.png"), ("/etc/passwd", "outside the folder"), ("~root/x.png", "image ~root/x.png"),
+            ("a\0b.png", "outside the folder"), (str(root / "folder"), "is a folder"),
+            (str(root / "none.png"), "does not exist: fix the path"),
+        ):  # fmt: skip
+            told = send(f"{url}/v1/score", json.dumps({**item(1), "images": [name]}).encode())
+            (verdict,) = told.json()["verdicts"]
+            assert verdict["status"] == "bad_item", name
+            assert said in verdict["reason"], name
+            rest = verdict["reason"].replace(name, "")
+            assert not re.search(r"(?<!\w)/\w", rest), verdict["reason"]
+
+
 def test_a_damaged_file_of_a_kept_folder_is_refused(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     with serving(Judge(Random(), "helpfulness"), out=kept) as here:

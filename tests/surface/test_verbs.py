@@ -120,3 +120,32 @@ def test_every_verb_refuses_an_option_given_twice() -> None:
         built = lazy.build(name)
         assert all(isinstance(each, Verb) for each in getattr(built, "commands", {"": built}).values()), name
         assert " ".join(built.help.split("\n\n")[0].split()) == lazy.about, "what the help of all verbs says of it"
+
+
+def test_no_verb_writes_to_an_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is refused before anything is read, asked or made, with the login of the address left out."""
+    from dikast.surface.cli import app
+
+    monkeypatch.chdir(tmp_path)
+    tried = 0
+    for name, lazy in get_command(app).verbs.items():  # type: ignore[attr-defined]
+        built = lazy.build(name)
+        for spelt, verb_ in getattr(built, "commands", {name: built}).items():
+            for written in [each for each in verb_.params if each.name in ("out", "report")]:
+                for place in ("s3://bucket/x.jsonl", "http://me:secret@127.0.0.1:1/x.html", "s4://x/y.csv"):
+                    words = []
+                    for each in verb_.params:
+                        if each.required or each is written:
+                            flag = [each.opts[-1]] if each.opts[0].startswith("-") else []
+                            words += [*flag, place if each is written else "1"]
+                    with pytest.raises(UserError, match="an address: name a file or a folder on this machine") as told:
+                        verb_.make_context(spelt, words)
+                    assert "secret" not in str(told.value)
+                    tried += 1
+    assert tried > 90
+    assert not list(tmp_path.iterdir())
+    for place in ("hf:s3://bucket/x", "parts:https://x.org/y"):  # what is behind the form is looked at by `export`
+        from dikast.surface.export.export_run import export
+
+        with pytest.raises(UserError, match="an address: name"):
+            export(tmp_path, place)

@@ -14,8 +14,7 @@ from typing import IO
 from dikast.core.errors import RunError, UserError
 from dikast.core.secrets import without_secrets
 
-# a path has one slash of `://` left
-_ADDRESS = re.compile(r"(?:https?|ftp|sftp|ssh|s3a?|gc?s|hf|abfss?|adl|az|hdfs|file|memory):/", re.IGNORECASE)
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+:/")  # a path has one slash of `://` left; one letter is a drive
 
 
 class CannotLock(RunError):
@@ -47,14 +46,19 @@ def identity_of(file: int | str | Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def make_folder(folder: Path) -> None:
-    """Make an output folder where it is not there. UserError for an address, which would be a folder called `https:`.
+def refuse_address(place: str | Path) -> None:
+    """UserError for an address in the place of an output file or folder, which would be a folder called `https:`.
 
     Its login or token would be written down as the names of folders.
     """
-    if _ADDRESS.match(str(folder)):
-        told = without_secrets(str(folder).replace(":/", "://", 1))
-        raise UserError(f"{told}: an address, not a folder: name a folder on this machine")
+    if _ADDRESS.match(str(place)):
+        told = without_secrets(re.sub(":/+", "://", str(place), count=1))
+        raise UserError(f"{told}: an address: name a file or a folder on this machine")
+
+
+def make_folder(folder: Path) -> None:
+    """Make an output folder where it is not there. UserError for an address."""
+    refuse_address(folder)
     folder.mkdir(parents=True, exist_ok=True)
 
 
@@ -127,6 +131,7 @@ def replacing(path: str, *, held: bool = False, sync: bool = True) -> Iterator[s
     has the same name and is overwritten; a folder that is gone is a RunError. Without `sync` a crash of the machine may
     leave an empty file: use that for files that are made again if they are damaged.
     """
+    refuse_address(path)
     target = os.path.realpath(path)
     if os.path.isdir(target):
         raise UserError(f"{path} is a folder: name a file in it")

@@ -18,7 +18,7 @@ from typing import Any
 import orjson
 from aiohttp import web
 
-from dikast.core.errors import DataError, DikastError, UserError
+from dikast.core.errors import DataError, DikastError, RunError, UserError
 from dikast.core.text import counted, hint
 from dikast.engines.wrapper import found_in
 from dikast.ranking.comparisons import VALUES
@@ -34,6 +34,10 @@ from dikast.serving.messages import Allowed, Refused, items_of, parsed
 
 _log = logging.getLogger(__name__)
 _JSON = {"Content-Type": "application/json"}
+_STUCK = (
+    "the server cannot go on, and its log says why. Who runs it can mend a damaged folder of verdicts: stop the server,"
+    " `dikast doctor FOLDER --repair`, and start it again"
+)
 Handler = Callable[[Mapping[str, Any]], Awaitable[Any]]
 
 
@@ -159,6 +163,9 @@ class Server:
                 raw, status = Refused(400, "the body is not what its headers say: it cannot be decoded").body, 400
             except DataError as error:
                 raw, status = Refused(422, str(error), str(error.field or "")).body, 422
+            except RunError as error:  # names folders of this machine
+                _log.error("%s: %s", path, error)
+                raw, status = Refused(503, _STUCK).body, 503
             except DikastError as error:
                 raw, status = Refused(503, str(error)).body, 503
             except (asyncio.CancelledError, ConnectionError):

@@ -19,6 +19,7 @@ from typer.core import TyperCommand
 
 from dikast.core.checking import Key, Mistakes, fit, keys_of, option
 from dikast.core.errors import UserError
+from dikast.core.output_folder import refuse_address
 from dikast.core.text import Located, hint, read_located
 from dikast.surface.completion import COMPLETERS
 
@@ -41,18 +42,29 @@ class ShowOptions(JsonOptions):
     quiet: bool = option(False, "--quiet", "-q", help="Do not show progress.")
 
 
+_WRITTEN = ("out", "report")  # names of parameters that say where a verb writes
+
+
 class Verb(TyperCommand):
-    """A command that refuses an option which takes one value and is given twice: all but the last would be ignored."""
+    """A command that refuses an option which takes one value and is given twice: all but the last would be ignored; and
+    an address where it writes.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """What is left of `args`; BadParameter for an option that is repeated."""
+        """What is left of `args`; BadParameter for an option that is repeated, UserError for an address to write to."""
         if not ctx.resilient_parsing:  # of what a shell completes
             *_, order = self.make_parser(ctx).parse_args(list(args))
             for each, times in Counter(order).items():
                 flag = getattr(each, "is_flag", False) or getattr(each, "count", False)
                 if times > 1 and not flag and not getattr(each, "multiple", False):
                     raise typer.BadParameter(f"given {times} times; it takes one value", param_hint=f"'{each.opts[0]}'")
-        return super().parse_args(ctx, args)
+        left = super().parse_args(ctx, args)
+        for name in _WRITTEN:
+            value = ctx.params.get(name)
+            for place in value if isinstance(value, list | tuple) else [value]:
+                if isinstance(place, Path) or "://" in str(place):  # `hf:/data/x` is a folder that `export` writes
+                    refuse_address(place)
+        return left
 
 
 class Verbs(typer.Typer):

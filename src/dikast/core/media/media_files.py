@@ -222,11 +222,13 @@ _inline: Bounded[str, "_Inline"] = Bounded(MOST_FETCHED_BYTES, lambda each: each
 class MediaRules:
     """What media of items may name. `root` confines paths to a folder, symbolic links resolved; "" allows any path.
 
-    `private_urls` allows URLs of private, loopback and link-local addresses.
+    `private_urls` allows URLs of private, loopback and link-local addresses. `as_given`: messages name media as
+    the item does, and no folder of this machine, since a server's clients read them.
     """
 
     root: str = ""
     private_urls: bool = False
+    as_given: bool = False
 
 
 _rules = MediaRules()
@@ -234,21 +236,20 @@ _rules = MediaRules()
 
 @contextmanager
 def media_rules(
-    *, root: str | os.PathLike[str] | None = None, private_urls: bool | None = None
+    *, root: str | os.PathLike[str] | None = None, private_urls: bool | None = None, as_given: bool | None = None
 ) -> Iterator[MediaRules]:
     """Apply rules to all media of this process, in all threads, within the block; those before hold again after it.
 
     Rules that are None do not change; the rules in force are returned. UserError for a root that is no folder.
     """
     global _rules
-    before, rules = _rules, _rules
+    before = rules = _rules
     if root is not None:
         if root and not os.path.isdir(root):
             raise UserError(f"media root {root}: there is no such folder; name the folder that holds the items' media")
         rules = replace(rules, root=os.path.realpath(root) if root else "")
-    if private_urls is not None:
-        rules = replace(rules, private_urls=private_urls)
-    _rules = rules
+    private = rules.private_urls if private_urls is None else private_urls
+    _rules = rules = replace(rules, private_urls=private, as_given=rules.as_given if as_given is None else as_given)
     try:
         yield rules
     finally:
@@ -266,7 +267,8 @@ def _is_url(source: str) -> bool:
 
 
 def _name(image: Image) -> str:
-    where = shown_url(image.source) if image.source.startswith("http") else resolved(image)
+    where = image.source if _rules.as_given else resolved(image)
+    where = shown_url(image.source) if image.source.startswith("http") else where
     return f"{_kind(image)} {where if len(where) <= 200 else where[:60] + '...'}"
 
 
@@ -298,8 +300,7 @@ class _File(NamedTuple):
 
 def _read(image: Image) -> _File:
     """The bytes of the image file, and their hash, which is remembered."""
-    source = image.source
-    if source.startswith("data:"):
+    if (source := image.source).startswith("data:"):
         inside = _from_data_url(source, _name(image))
         known = _inline.get(source) or _Inline(hashlib.sha256(inside).hexdigest(), len(source))
         _inline.put(source, known)
@@ -354,7 +355,8 @@ def _stamp(image: Image) -> _Stamp:
 
 def _check_root(path: str, image: Image) -> None:
     if not _inside(path):
-        raise DataError(f"{_name(image)} lies outside the media root {_rules.root}: put it there, or name another root")
+        root = "folder that may be read" if _rules.as_given else f"media root {_rules.root}"
+        raise DataError(f"{_name(image)} lies outside the {root}: put it there, or name another root")
 
 
 def confine(path: str | os.PathLike[str]) -> None:
@@ -375,13 +377,13 @@ def _inside(path: str) -> bool:
 
 
 def _missing(image: Image, path: str) -> str:
-    relative = not os.path.isabs(os.path.expanduser(image.source))
-    base = os.path.abspath(image.root or ".")
-    cure = f"relative paths start at {base}; fix the path or move the file" if relative else "fix the path"
+    relative = not os.path.isabs(os.path.expanduser(image.source)) and not _rules.as_given
+    start = f"relative paths start at {os.path.abspath(image.root or '.')}"
     if "://" in image.source:
         cure = "paths and addresses of http and https are; write the path, or download the file"
         return f"{_kind(image)} {shown_url(image.source)!r:.200} is an address that is not read: {cure}"
-    return f"{_kind(image)} {os.path.abspath(path)} does not exist: {cure}"
+    cure = f"{start}; fix the path or move the file" if relative else "fix the path"
+    return f"{_name(image) if _rules.as_given else f'{_kind(image)} {os.path.abspath(path)}'} does not exist: {cure}"
 
 
 def _from_data_url(source: str, name: str) -> bytes:

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from dikast.core.errors import DataError, UserError
+from dikast.core.output_folder import make_folder
 from dikast.core.records import write_file
 from dikast.prompts.format import Format, format_from
 from dikast.prompts.learn.common import from_common
@@ -88,7 +89,7 @@ class Learnt:
 
     def write(self, path: Path) -> None:
         """Write the format's YAML to `path`, and the report next to it as `NAME.report.json`."""
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         report = orjson.dumps(self.report.to_dict(), option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
         write_file(path.with_suffix(".report.json"), report + b"\n")
         write_file(path, self.yaml.encode())

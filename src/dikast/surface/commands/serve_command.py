@@ -42,6 +42,7 @@ def serve(ask: ServeOptions, draws: DrawOptions, replies: ReplyOptions, media: M
     """
     import asyncio
 
+    from dikast.core.media import media_rules
     from dikast.core.rubric import load_rubric
     from dikast.engines.base import Sampling
     from dikast.engines.http.server_settings import key_from
@@ -67,7 +68,7 @@ def serve(ask: ServeOptions, draws: DrawOptions, replies: ReplyOptions, media: M
         min_mass=replies.min_mass,
         frames=draws.frames,
     )
-    with judge:
+    with judge, media_rules(as_given=True):
         known = KnownVerdicts(ask.out) if ask.out is not None else None
         desk = Desk(judge, wait=ask.gather_ms / 1000, most_waiting=ask.queue, known=known)
         allowed = Allowed({each.name: each for each in rubrics}, files=media.media_root is not None)

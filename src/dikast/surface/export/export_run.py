@@ -6,14 +6,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dikast.core.errors import UserError
-from dikast.core.output_folder import replacing
+from dikast.core.output_folder import refuse_address, replacing
 from dikast.core.records import write_records
 from dikast.core.records.files import folder_of, kind_of
-from dikast.core.records.sources import is_address
 from dikast.core.runs.frames import write_parquet
 from dikast.core.runs.run import Run
 from dikast.core.runs.run_table import RunTable
-from dikast.core.secrets import without_secrets
 from dikast.surface.export.hf_folder import write_hf_folder
 from dikast.surface.export.inspect_log import write_inspect_log
 from dikast.surface.export.lm_eval import write_lm_eval
@@ -45,9 +43,10 @@ def export(run: Run | str | Path, out: str | Path, *, items: str | Path = "", ra
     keys alone are in memory. UserError for an unfinished run, an unknown form, or a folder that holds something else.
     """
     form, colon, rest = str(out).partition(":")
+    refuse_address(out if rest.startswith("//") else rest)  # `hf:/data/x` is a folder
     if form == "parts" and rest:
         inside = Path(run.folder if isinstance(run, Run) else run)
-        _refuse_what_cannot_be(inside, str(out), rest)
+        _refuse_inside(inside, rest)
         return Exported(write_verdict_parts(inside, Path(rest)), [])
     run = run if isinstance(run, Run) else Run(run)
     path = str(out)
@@ -57,7 +56,7 @@ def export(run: Run | str | Path, out: str | Path, *, items: str | Path = "", ra
         path = rest
     elif path != "-" and not Path(path).suffix:
         raise UserError(f"{out}: the name says no format; write to {FORMS}")
-    _refuse_what_cannot_be(run.folder, str(out), path)
+    _refuse_inside(run.folder, path)
     if colon and form in _PREFIXED:
         named = form == "hf" or (form == "inspect" and not Path(path).suffix)
         folder = path if named else folder_of(path)
@@ -71,10 +70,8 @@ def export(run: Run | str | Path, out: str | Path, *, items: str | Path = "", ra
     return Exported(write_records(path, table, escape_formulas=not raw), table.notes)
 
 
-def _refuse_what_cannot_be(folder: Path, out: str, path: str) -> None:
-    """UserError for an address, and for a place in the run folder itself."""
-    if is_address(path):
-        raise UserError(f"{without_secrets(out)}: an address; write to a file or a folder of this machine")
+def _refuse_inside(folder: Path, path: str) -> None:
+    """UserError for a place in the run folder itself."""
     inside = os.path.realpath(folder)
     if path != "-" and os.path.commonpath([inside, os.path.realpath(path)]) == inside:
         raise UserError(f"{path}: lies in the run folder itself, whose files are checked: choose another place")

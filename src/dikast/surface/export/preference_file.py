@@ -11,7 +11,7 @@ import orjson
 from dikast.core.errors import DataError, UserError, require
 from dikast.core.item import Item
 from dikast.core.media import image_file, resolved
-from dikast.core.output_folder import replacing
+from dikast.core.output_folder import refuse_address, replacing
 from dikast.core.part import Content, Image, Turn
 from dikast.core.records import write_file, write_records
 from dikast.core.records.files import kind_of
@@ -34,6 +34,7 @@ def write_preferences(pairs: Iterable[Pair], out: str | Path, form: str) -> int:
     file is Parquet, LLaMA-Factory's JSON, which is also entered in `dataset_info.json` beside it. UserError for a form
     or a suffix that do not fit.
     """
+    refuse_address(out)
     if form not in SCHEMA_OF:
         near = near_miss(form, SCHEMA_OF)
         told = f"--format {form!r}: use {', '.join(SCHEMA_OF)}"
