@@ -103,7 +103,7 @@ def test_a_judge_that_always_takes_the_first_slot_names_no_winner(tmp_path: Path
             assert rate["value"] == pytest.approx(0.5)
             assert rate["low"] < 0.5 < rate["high"]
         assert (board[name]["rank"]["value"], board[name]["rank"]["low"], board[name]["rank"]["high"]) == (1, 1, 5)
-        assert board[name]["covariates equal"]["value"] is None  # the slot decides every game
+        assert board[name]["position controlled"]["value"] is None  # the slot decides every game
         assert players[name]["disagree"] == players[name]["games"]
         assert players[name]["wins"] == players[name]["losses"] == players[name]["ties"] == 0
     sides = {row["side"]: row["share"]["value"] for row in found["tables"]["preferences"]["rows"]}

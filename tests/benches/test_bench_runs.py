@@ -213,7 +213,7 @@ def test_models_against_a_baseline_have_scores_win_rates_and_rewards(tmp_path: P
     assert rewards["groups"]["long"]["value"] == pytest.approx(wins["groups"]["long"]["value"] - 0.5)  # no strong ones
     slots = judge_own(bench, "mock:first-slot", tmp_path / "b", "--responses", answers)
     assert [each["groups"]["long"]["value"] for each in slots["official"]] == pytest.approx([0.5, 0.5, 0])
-    assert "being shown first equal" in " ".join(slots["official"][0]["ours"])
+    assert "position controlled" in " ".join(slots["official"][0]["ours"])
     answers.write_text("".join(json.dumps({"id": f"q{i}", "response": "as " * 99}) + "\n" for i in range(12)))
     alone = judge_own(bench, "mock:prefers-long,r=0,per_doubling=1", tmp_path / "d", "--responses", answers)
     assert figure(alone, "bradley-terry score")["value"] > 0.9
@@ -503,6 +503,9 @@ def test_what_the_authors_draw_is_shown() -> None:
     told = run("show", "vicuna").stdout
     assert "3 samples at temperature 1, top-p 0.9" in told
     assert json.loads(run("show", "vicuna", "--json").stdout)["protocol"]["samples"] == 3
+    assert "equal scores are drawn again, at most twice" in run("show", "hhh").stdout
+    for name, told in (("mmrb2", "missing verdicts are skipped"), ("rewardbench", "a missing verdict earns .5")):
+        assert told in run("show", name).stdout  # what the figure counts, and no other rule
 
 
 def test_a_panel_has_a_scorecard_for_each_judge(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ from dikast.audit.tables.questions import clustered, one_row_each
 from dikast.audit.tables.record_rows import Watch
 from dikast.audit.tables.refs import Ref
 from dikast.audit.tables.row_scales import note_of, row_scales, scale_of, scales_by_rubric
-from dikast.audit.tables.run_rows import RESPONSE, asked_orders, gold_scale_of, has_gold
+from dikast.audit.tables.run_rows import RESPONSE, SAMPLES_MEAN, asked_orders, gold_scale_of, has_gold
 from dikast.audit.tables.scored import Scored, equated, scored
 from dikast.core.errors import UserError
 from dikast.core.runs.run_files import RUBRICS
@@ -161,7 +161,7 @@ def _completed(plan: AuditPlan) -> AuditPlan:
         changes = {"pairwise": True, "score": score, "swapped": swapped}
     elif not plan.score:
         changes = {"score": "score"}
-    elif plan.score == "expected":
+    elif plan.score in ("expected", SAMPLES_MEAN):
         changes = {"between": True}
     if not plan.gold and (plan.gold_file is not None or has_gold(plan.file)):
         changes["gold"] = ("gold",)

@@ -197,7 +197,11 @@ def column_mistakes(column: Column) -> list[str]:
 class AuditOptions:
     """The columns and rules of an audit that can be named on the command line, whatever the file."""
 
-    score: str = option("", metavar=_COLUMN, help="Column of the judge's verdicts. In a run folder: score or expected.")
+    score: str = option(
+        "",
+        metavar=_COLUMN,
+        help="Column of the judge's verdicts. In a run folder: score, expected, or 'mean of samples'.",
+    )
     gold: tuple[str, ...] = option(
         (), metavar=_COLUMN, help="Column of a human rater's labels; repeat for several raters."
     )

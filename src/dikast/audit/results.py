@@ -172,6 +172,11 @@ class PlayerRanking:
     players: Mapping[str, RankedPlayer]
     covariates: tuple[str, ...] = ()
 
+    @property
+    def held(self) -> str:
+        """What `controlled` holds equal, in words ("length and position"); "" without covariates."""
+        return " and ".join({"being shown first": "position"}.get(each, each) for each in self.covariates)
+
 
 @dataclass(frozen=True, slots=True)
 class PlayerRecord:

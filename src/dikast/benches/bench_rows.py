@@ -99,7 +99,8 @@ def read_rows(
             absent.update(name for name in bench.optional if name in read and not found.get(name))
     _raise(bench, errors)
     if not items:
-        raise UserError(f"{bench.name}: no rows are left: {dict(left) or 'the files hold none'}")
+        told = ", ".join(f"{why} in {counted(n, 'row')}" for why, n in (+left).items())
+        raise UserError(f"{bench.name}: no row is left: {told or 'the files hold none'}")
     notes = _hash_notes(bench, files)
     if lacking:
         notes = (*notes, f"{lacking:,} of {counted(len(items), 'row')} refer to a missing image")

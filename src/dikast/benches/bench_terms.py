@@ -63,3 +63,8 @@ OF_PAIRS = (
 )  # fmt: skip
 CRITERION = "@criterion"  # of a group: the criterion of a sheet, of which each has a verdict
 RENDERED_PAIR = "rendered pair"  # two rendered prompts of single responses, the better one first
+FAILURES = {  # how the authors' code counts a reply without a verdict
+    "wrong": "a missing verdict is wrong", "half": "a missing verdict earns .5",
+    "quarter": "a missing verdict earns .25", "skipped": "missing verdicts are skipped",
+    "tie": "a missing verdict is a tie",
+}  # fmt: skip

@@ -114,10 +114,12 @@ class NativePrompts:
 
 @dataclass(frozen=True, kw_only=True)
 class BenchProtocol:
-    """How the bench is asked: the orders of a pair, and how a missing verdict counts.
+    """How the bench is asked: the orders of a pair, and how often.
 
     `samples` of each question, at `temperature` and `top_p`, are the authors': `--protocol authors` asks so. `equal`
-    is their rule for equal scores of responses that are graded alone (`judging.pair_orders.EQUAL_RULES`).
+    is their rule for equal scores of responses that are graded alone (`judging.pair_orders.EQUAL_RULES`). How a missing
+    verdict counts is `failures` of the official metric; `missing` is what earlier versions of the file said of that,
+    and counts only in its hash.
     """
 
     orders: Literal["both", "one"] = "both"
@@ -132,8 +134,9 @@ class BenchProtocol:
 class OfficialMetric:
     """The figure that the authors print. `failures` is how their code counts a missing verdict.
 
-    `over` says how groups are joined: all rows weighted equally, groups weighted equally, or `sections` of groups,
-    sections weighted equally. In a section each row counts once, or as often as the `weights` of its group say.
+    `over` says how groups are joined: all rows weighted equally, all verdicts (a pair whose verdict in one order is
+    missing and skipped counts half as much), groups weighted equally, or `sections` of groups, sections weighted
+    equally. In a section each row counts once, or as often as the `weights` of its group say.
     `conformity` are the groups of MM-JudgeBias whose scores should not change; those of the others should fall.
     `ties_apart` is a group of items with several right responses that has a score of its own (RewardBench 2). `trap` is
     reported beside the figure if the rule is wrong or harmful.
@@ -142,7 +145,7 @@ class OfficialMetric:
     metric: tuple[Metric, ...]
     failures: Literal["wrong", "half", "quarter", "skipped", "tie"] = "wrong"
     ties: Literal["wrong", "half", "right where gold is a tie"] = "wrong"
-    over: Literal["rows", "groups", "sections"] = "rows"
+    over: Literal["rows", "verdicts", "groups", "sections"] = "rows"
     group: str = ""
     sections: Mapping[str, Any] = field(default_factory=dict)
     weights: Mapping[str, float] = field(default_factory=dict)
@@ -321,13 +324,17 @@ def _of_official(bench: Bench) -> Iterator[Mistake]:
             yield f"{metric!r} is the metric of the kind {kind!r}", "official", "metric"
     if "bias deviation and conformity" in official.metric and set(bench.variants) != {"unbiased", "biased"}:
         yield "'bias deviation and conformity' compares the variants 'unbiased' and 'biased'", "official", "metric"
+    if official.over == "verdicts" and set(official.metric) != {"accuracy"}:
+        yield "verdicts are weighted equally in 'accuracy' alone", "official", "over"
     if {"bradley-terry score", "reward"} & {*official.metric} and not bench.baseline:
         yield "name the model whose responses are in the rows under 'baseline'", "official", "metric"
     if official.conformity and not official.group:
         yield "'conformity' names values of 'group'", "official"
     if official.ties_apart and not (bench.kind == "best of" and official.group):
         yield "'ties_apart' is a value of 'group', in a bench of the kind 'best of'", "official"
-    if ("all of a group" in official.metric or official.over != "rows") and official.group not in bench.groups:
+    if (
+        "all of a group" in official.metric or official.over in ("groups", "sections")
+    ) and official.group not in bench.groups:
         told = hint(official.group, bench.groups) if bench.groups else "the bench has no 'groups'"
         yield f"'group' names one of the groups: {told}", "official"
     if official.over == "sections" and not official.sections:

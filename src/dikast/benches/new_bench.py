@@ -27,7 +27,7 @@ fields:
 {fields}
 {gold}groups: {{}}  # NAME: COLUMN
 rubric: helpfulness
-protocol: {{orders: both, samples: 1, missing: drop}}
+protocol: {{orders: both, samples: 1}}
 official: {{metric: {metric}, failures: wrong}}
 licence: TODO
 citation: TODO

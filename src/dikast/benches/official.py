@@ -1,27 +1,29 @@
 """The figure that a bench's authors report, computed from the rows of an audit: a run or recorded verdicts."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from dikast.audit.audit import judged_scores
 from dikast.audit.estimate import Estimate, undefined
 from dikast.audit.rendering import Audit
 from dikast.audit.results import Agreement, PlayerRanking, Slices
 from dikast.audit.sections.pairwise import class_table
-from dikast.audit.tables.choices import FIRST, NONE, SECOND, TIE
+from dikast.audit.tables.choices import NONE, SECOND, TIE
 from dikast.audit.tables.load import Data
-from dikast.audit.tables.paired import Paired, paired
-from dikast.benches.bench_terms import Metric
+from dikast.audit.tables.paired import paired
+from dikast.audit.tables.run_rows import SAMPLES_MEAN
+from dikast.benches.bench_terms import FAILURES, Metric
 from dikast.benches.best_of import best_of, graded_items, order_distance, ties_score
 from dikast.benches.compositional import bias_pairs, bias_worth
 from dikast.benches.definition import Bench
+from dikast.benches.pair_points import CREDIT, POINTS, earned_by, games_of, mean_of_orders
 from dikast.benches.unit_means import SHARE, Bounds, Codes, Floats, Masks, Units, joined_clusters
 from dikast.core.errors import UserError
 
 _NO_TIES = " without gold ties"  # at the end of a metric's name
-_CREDIT = {"wrong": 0.0, "half": 0.5, "quarter": 0.25, "skipped": math.nan, "tie": math.nan}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ def official_figures(
     sliced = [(names, _words(data, [columns.index(name) for name in names])) for names in groups]
     found = []
     for metric in bench.official.metric:
-        if metric in _SCORES:
+        if metric in _SCORES and not _of_first_sample(metric, data):
             found.append(_of_audit(metric, audit))
         elif metric in _CLASSES:
             found.append(_of_classes(bench, metric, data))
@@ -89,6 +91,11 @@ def _of_audit(metric: Metric, audit: Audit) -> OfficialFigure:
     return OfficialFigure(metric, value or undefined(0, "undefined: there is no gold to agree with"), groups, told)
 
 
+def _of_first_sample(metric: Metric, data: Data) -> bool:
+    """Whether a figure is of the first of several samples: their mean lies between labels, and is exact by chance."""
+    return metric == "exact" and data.plan.score == SAMPLES_MEAN and "retested" in data.numbers
+
+
 def _of_models(metric: Metric, audit: Audit) -> OfficialFigure:
     """From the audit's table of systems, which are the models whose responses were judged."""
     told = "each model's mean over its rows with a verdict and gold; models are resampled"
@@ -113,7 +120,7 @@ def _of_players(metric: Metric, audit: Audit, data: Data) -> OfficialFigure:
     several = undefined(len(groups), f"one for each of {len(groups)} models", level=data.plan.level)
     whole = next(iter(groups.values())) if len(groups) == 1 else several
     equal = {name: each.controlled for name, each in models.items() if each.controlled is not None}
-    ours = {f"{' and '.join(ranking.covariates)} equal": equal} if equal else {}
+    ours = {f"{ranking.held} controlled": equal} if equal else {}
     return OfficialFigure(metric, whole, groups, told, ours=ours)
 
 
@@ -140,13 +147,15 @@ def _own(
     main = next((rows for names, rows in sliced if group in names), sliced[0][1] if sliced and not group else None)
     clusters = _clusters(bench, metric, data, main)
     units = Units(*_worth(bench, metric, data, main), clusters, level, _bounds(metric, data))
+    if bench.official.over == "verdicts":
+        units = _of_verdicts(bench, units, data)
     apart = {}
     if metric == "best of" and (name := bench.official.ties_apart):
         apart[name] = ties_score([each for each in graded_items(data, main) if each.group == name], level)
     found = _figure(bench, metric, units, apart)
     for names, rows in sliced:
         if rows is not main and metric not in _OF_OTHER_UNITS:
-            more = units.by_group(rows)
+            more = units.by_group(rows * (len(units.worth) // len(rows)))
             found.groups.update({f"{' x '.join(names)} {name}": each for name, each in more.items()})
     if metric not in _ANSWERED:
         return found
@@ -178,7 +187,7 @@ def _answered(bench: Bench, metric: Metric, data: Data, units: Units) -> tuple[E
     worth, counts, _ = _worth(replace(bench, official=replace(bench.official, failures="skipped")), metric, data, None)
     missing, bounds = 1.0 - counts, units.bounds
     if metric in _OF_MODELS:  # two games of a pair count apart
-        games = _games(replace(paired(data), gold=np.full(len(data), SECOND, np.int64)))
+        games = games_of(replace(paired(data), gold=np.full(len(data), SECOND, np.int64)))
         missing = np.mean([~known for _, known in games], 0)
     alone = replace(units, worth=worth, counts=counts)
     value = replace(alone.mean(), dropped=int((missing > 0).sum()))
@@ -197,12 +206,17 @@ def _worth(
         return bias_worth(data, group, bench.official.conformity)
     if metric in ("best of", "order distance", "mean score"):
         return _of_responses(bench, metric, data, group)
+    if metric == "exact":
+        graded, _ = judged_scores(data)
+        assert graded is not None
+        first = graded.given(data.numbers["retested"])
+        return (first == graded.gold).astype(float), ~np.isnan(first) & ~np.isnan(graded.gold), group
     given = paired(data)
     if given.choice is None:
         raise UserError(f"{data.plan.file}: holds no choices between two responses, which {metric!r} is made of")
     if metric == "all of a group":
         assert group is not None
-        right = _orders(bench, given)
+        right = mean_of_orders(bench, given)
         known = given.gold != NONE
         names, at = np.unique(np.array(group), return_inverse=True)
         of_group = [known & (at == i) for i in range(len(names))]
@@ -210,93 +224,22 @@ def _worth(
         return all_right, np.array([bool(mine.any()) for mine in of_group]), None
     if metric in _OF_MODELS:
         given = replace(given, gold=np.full(len(data), SECOND, np.int64))
-    worth = _OF_PAIRS[metric.removesuffix(_NO_TIES)](bench, given)
+    worth = POINTS[metric.removesuffix(_NO_TIES)](bench, given)
     if metric == "same in both orders":
         return worth, ~np.isnan(worth), group
     due = (given.gold != NONE) & ~(metric.endswith(_NO_TIES) & (given.gold == TIE))
     return worth, due & ~np.isnan(worth), group
 
 
-def _games(given: Paired) -> list[tuple[Codes, Masks]]:
-    """The choice in each order, as responses, and whether there is a verdict."""
-    assert given.choice is not None
-    games = [(given.choice, given.known)]
-    return games if given.swapped is None else [*games, (given.swapped, given.known_swapped)]
-
-
-def _earned(bench: Bench, choice: Codes, known: Masks, gold: Codes) -> Floats:
-    """The points of a verdict in one order (n,); NaN where the authors' code skips it."""
-    official = bench.official
-    earned = (choice == gold).astype(float)
-    tied = choice == TIE
-    if official.ties == "half":
-        earned = np.where(tied, 0.5, earned)
-    elif official.ties == "wrong":
-        earned = np.where(tied, 0.0, earned)
-    if official.failures == "tie":
-        lost = 0.5 if official.ties == "half" else (gold == TIE).astype(float) * (official.ties != "wrong")
-        return np.where(known, earned, lost)
-    return np.where(known, earned, _CREDIT[official.failures])
-
-
-def _orders(bench: Bench, given: Paired) -> Floats:
-    """The mean over the orders: the expected value if the order is drawn at random."""
-    earned = np.array([_earned(bench, choice, known, given.gold) for choice, known in _games(given)])
-    count = (~np.isnan(earned)).sum(0)
-    return np.where(count > 0, np.nansum(earned, 0) / np.maximum(count, 1), np.nan)
-
-
-def _rewards(bench: Bench, given: Paired) -> Floats:
-    """The mean over the orders of what the second response is given: 1 for a strong win, .5 for a win, 0 for a tie."""
-    strength = np.where(given.strong, 1.0, 0.5)
-    lost = 0.0 if bench.official.failures == "tie" else math.nan
-    earned = np.array([
-        np.where(known, np.select([choice == SECOND, choice == FIRST], [strength, -strength], 0.0), lost)
-        for choice, known in _games(given)
-    ])  # fmt: skip
-    count = (~np.isnan(earned)).sum(0)
-    return np.where(count > 0, np.nansum(earned, 0) / np.maximum(count, 1), np.nan)
-
-
-def _both(bench: Bench, given: Paired) -> Floats:
-    earned = np.array([_earned(bench, choice, known, given.gold) for choice, known in _games(given)])
-    return np.asarray(earned.min(0))
-
-
-def _net(bench: Bench, given: Paired) -> Floats:
-    """Right minus wrong games: above 0 is right. A tie or a missing verdict counts as neither."""
-    net = np.zeros(len(given.gold))
-    for choice, known in _games(given):
-        decided = known & np.isin(choice, (FIRST, SECOND))
-        net += np.where(decided, np.where(choice == given.gold, 1, -1), 0)
-    return (net > 0).astype(float)
-
-
-def _one(bench: Bench, given: Paired, order: int) -> Floats:
-    games = _games(given)
-    if order >= len(games):
-        return np.full(len(given.gold), math.nan)
-    return _earned(bench, *games[order], given.gold)
-
-
-def _same(given: Paired) -> Floats:
-    """Two missing verdicts count as the same, as in the authors' code."""
-    if given.choice is None or given.swapped is None:
-        return np.full(len(given.gold), math.nan)
-    one, two = (np.where(known, choice, NONE) for choice, known in _games(given))
-    return np.asarray(one == two, np.float64)
-
-
-_OF_PAIRS: dict[str, Callable[[Bench, Paired], Floats]] = {
-    "accuracy": _orders,
-    "win rate": _orders,
-    "reward": _rewards,
-    "accuracy as shown": lambda bench, given: _one(bench, given, 0),
-    "accuracy swapped": lambda bench, given: _one(bench, given, 1),
-    "right in both orders": _both,
-    "same in both orders": lambda bench, given: _same(given),
-    "net of two games": _net,
-}
+def _of_verdicts(bench: Bench, pairs: Units, data: Data) -> Units:
+    """The verdicts of both orders as units of their own, those of a pair in one cluster."""
+    given = paired(data)
+    games = games_of(given)
+    earned = np.concatenate([earned_by(bench, choice, known, given.gold) for choice, known in games])
+    counts = np.tile(given.gold != NONE, len(games)) & ~np.isnan(earned)
+    group = None if pairs.group is None else [*pairs.group] * len(games)
+    cluster = np.arange(len(data)) if pairs.cluster is None else pairs.cluster
+    return replace(pairs, worth=earned, counts=counts, group=group, cluster=np.tile(cluster, len(games)))
 
 
 def _of_responses(
@@ -307,7 +250,7 @@ def _of_responses(
         return scores, ~np.isnan(scores), group
     items = graded_items(data, group)
     one = order_distance if metric == "order distance" else best_of
-    lost = _CREDIT[bench.official.failures]
+    lost = CREDIT[bench.official.failures]
     if metric == "order distance" and bench.official.failures == "wrong":
         lost = 1.0
     worth = np.array([one(each) if each.whole else lost for each in items])
@@ -339,15 +282,17 @@ def _figure(bench: Bench, metric: Metric, units: Units, apart: Mapping[str, Esti
 def _rule(bench: Bench, metric: Metric) -> str:
     """How missing verdicts, ties and groups are counted in a figure."""
     official = bench.official
-    counted = {
-        "wrong": "a missing verdict is wrong", "half": "a missing verdict earns .5",
-        "quarter": "a missing verdict earns .25", "skipped": "missing verdicts are skipped",
-        "tie": "a missing verdict is a tie",
-    }[official.failures]  # fmt: skip
-    over = {"rows": "all rows alike", "groups": "groups alike", "sections": "sections alike"}[official.over]
+    counted = FAILURES[official.failures]
+    over = {
+        "rows": "all rows alike",
+        "verdicts": "all verdicts alike",
+        "groups": "groups alike",
+        "sections": "sections alike",
+    }[official.over]
     told = {
         "same in both orders": "no verdict in both orders is the same, in one of them it is not",
         "net of two games": "more right games than wrong ones; a tie or a missing verdict is neither",
+        "exact": "of the first of the samples; missing verdicts are dropped and counted",
         "mean score": "missing verdicts are dropped and counted",
         "reward": "a missing verdict is a tie" if official.failures == "tie" else "missing verdicts are skipped",
         "best of": f"{counted}; k that share the best score earn 1/k",

@@ -16,13 +16,14 @@ from dikast.audit.plan import AuditPlan
 from dikast.audit.rendering import Audit, Table, table
 from dikast.audit.results import Accuracy, Agreement, Baselines, Calibration, Failures, Orders, plain
 from dikast.audit.sections.players import NothingToRankError
+from dikast.audit.tables.run_rows import SAMPLES_MEAN
 from dikast.benches.definition import Bench, load_bench
 from dikast.benches.length import length_bias
 from dikast.benches.official import OfficialFigure, columns_of, official_figures
 from dikast.core.errors import DataError, UserError
 from dikast.core.records import read_records
 from dikast.core.runs.run import Run
-from dikast.core.runs.run_files import GOLD, changed_files
+from dikast.core.runs.run_files import COMBINED, GOLD, changed_files
 from dikast.core.runs.schema import GoldLine, derived_lines, fields_misfit
 from dikast.core.text import counted, markdown
 
@@ -119,7 +120,7 @@ class Scorecard:
             for name, rule, told in rules:
                 bounds = _bounds(*accuracy.bounds.get(rule, (None, None)))
                 weighed = "all rows alike, where the official figure weighs groups; "
-                alike = "" if self.bench.official.over == "rows" else weighed
+                alike = "" if self.bench.official.over in ("rows", "verdicts") else weighed
                 yield f"ours: {name}", accuracy.rules[rule], f"{told}; {alike}{bounds}"
         for figure in self.official:
             if figure.answered is not None:
@@ -129,7 +130,7 @@ class Scorecard:
             for name in _OURS:
                 if name in agreement.statistics:
                     head = agreement.statistics[name]
-                    yield f"ours: {name}", head.value, _bounds(head.worst, head.best)
+                    yield f"ours: {name}", head.value, _extremes(head.worst, head.best)
 
     def _groups(self) -> Table | None:
         names = list(dict.fromkeys(name for each in self.official for name in each.groups))
@@ -198,6 +199,13 @@ def _flat(each: Estimate) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _extremes(worst: float | None, best: float | None) -> str:
+    """Of a figure whose best value may lie inside its range, as 0 does for bias."""
+    if worst is None or best is None or math.isnan(worst) or math.isnan(best):
+        return _bounds(None, None)
+    return f"at worst {worst:.4f} and at best {best:.4f}, whatever the missing verdicts had been"
+
+
 def _bounds(worst: float | None, best: float | None) -> str:
     if worst is None or best is None or math.isnan(worst) or math.isnan(best):
         return "missing verdicts are dropped and counted"
@@ -221,6 +229,8 @@ def scorecard(
     if plan.second and not plan.second.startswith("="):
         groups.append(plan.second)  # the models that play against the baseline
     plan = replace(plan, file=run, by=tuple(groups[:1]))
+    if bench.kind == "scores" and bench.protocol.samples > 1 and (run / COMBINED).exists():
+        plan = replace(plan, score=SAMPLES_MEAN)  # as the authors join their runs
     plan = _with_raters(plan, bench, about or run)
     summary = Run(run).summary
     crossed = [(name,) for name in groups]
@@ -267,8 +277,6 @@ def measured(
     Official figures are sliced by `groups` (each entry crosses its columns), by default by the plan's own slices.
     """
     gold = bench.gold is not None or bool(plan.gold)
-    if bench.protocol.missing != "drop" and not plan.file.is_dir():
-        told = (*told, f"the authors count a missing verdict as {bench.protocol.missing}")
     plan = replace(plan, unscored="drop")  # how the authors count missing verdicts is part of the official figures
     sliced = groups if groups is not None else [plan.by] if plan.by else []
     beside = [name for name in columns_of(sliced) if name not in plan.by]

@@ -99,7 +99,7 @@ def test_ranking_with_covariates_from_the_command_line(tmp_path: Path, run_audit
     effect = checks["effect of more"]
     assert math.isclose(effect["value"], 1, abs_tol=0.25)
     assert effect["low"] < effect["value"] < effect["high"]
-    assert math.isclose(board["x"]["covariates equal"]["value"], 1 / (1 + math.exp(-1)), abs_tol=0.08)
+    assert math.isclose(board["x"]["more controlled"]["value"], 1 / (1 + math.exp(-1)), abs_tol=0.08)
     assert "no such player" in refused(
         run_audit, tmp_path / "x.csv", "--score", "won", "--first", "a", "--second", "b", "--anchor", "q"
     )
@@ -115,7 +115,7 @@ def test_length_controlled_win_rates(tmp_path: Path, run_audit: Run) -> None:
     found = run_audit(write(tmp_path / "x.csv", rows), *arguments)
     new = rows_of(found, "ranking", "player")["new"]
     assert new["beats anchor"]["low"] > 0.6
-    assert new["covariates equal"]["low"] < 0.5 < new["covariates equal"]["high"]
+    assert new["length controlled"]["low"] < 0.5 < new["length controlled"]["high"]
 
 
 def test_both_orders_take_the_first_slot_out(tmp_path: Path, run_audit: Run) -> None:

@@ -43,7 +43,7 @@ class NothingToRankError(UserError):
 
 
 def ranking_tables(data: Data, given: Paired) -> list[Table]:
-    """The board, the same with covariates held equal where there are any, and the share of cycles."""
+    """The board, the same controlled for covariates where there are any, and the share of cycles."""
     names, first, second = _players(data)
     data.notes += _no_games(first, second)
     bouts = _bouts(data, given, names, first, second)
@@ -216,7 +216,8 @@ def _board(
         rows.append(row + [each.controlled] * (controlled is not None) + [each.prior] * touched)
     against = anchor or "the average player" + (" of the group" if several else "")
     columns = ["player", *(["group"] if several else []), "beats anchor", "strength", "rank"]
-    columns += [*(["covariates equal"] if controlled is not None else []), *(["prior"] if touched else [])]
+    result = PlayerRanking(anchor, players, () if controlled is None else tuple(effects))
+    columns += [*([f"{result.held} controlled"] if controlled is not None else []), *(["prior"] if touched else [])]
     idle = [name for code, name in enumerate(names) if not ranking.played[code]]
     joint = not given.one_order
     games = counted(ranking.n, "pair" if joint else "game")
@@ -236,7 +237,7 @@ def _board(
         f"a strong verdict counts {data.plan.strong:g} times" if data.plan.strong != 1 else "",
         f"intervals: {ranking.how.draws} draws of {'pairs' if joint else 'games'}"
         + (", copies of strong verdicts drawn one by one" if data.plan.strong_as == "copies" else ""),
-        result=PlayerRanking(anchor, players, () if controlled is None else tuple(effects)),
+        result=result,
         one_order=given.one_order,
     )
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from dikast.audit.tables.record_rows import Rows
@@ -25,6 +26,7 @@ JOINT = -1  # the `sample` of a row that joins all samples of its question
 ORDERS = ("shown", "swapped")  # of a pair: a first, b first
 LABELS = ("a", "b", "tie")  # of one order of a pair, as responses
 PROMPT = "prompt fingerprint"  # the column that is alike for the responses of several systems to one prompt
+SAMPLES_MEAN = "mean of samples"  # the column of the mean score of the samples of a question
 LENGTH = "response length"  # in characters; of a pair of two systems that of its second response minus the first
 RESPONSE = "meta.response"  # the column of metadata that names a response which stands under several rubrics
 NAMED = ("meta.phrase", "meta.composition")  # by which a rubric's text names what it weighs, and what it combines
@@ -39,6 +41,7 @@ _OWN = frozenset({  # columns that metadata never gives, whatever the run holds
 
 
 Pairs = dict[tuple[Any, ...], tuple[dict[str, Any], int]]  # the row of each pair, and its first line
+Parts = dict[tuple[Any, ...], dict[int, tuple[str, float | None]]]  # the key and the score of each sample of a question
 
 
 @dataclass(slots=True)
@@ -47,9 +50,10 @@ class RunRows(Rows):
 
     Rows hold `item`, `criterion`, `rubric` (its hash), `sample`, `status`, `label`, `score`, `expected`, `mass`,
     `marker`, `conflict` (that word where another verdict of the reply contradicts it, else None), `distribution`,
-    `feedback` and `claims`; `response` for a response, and `line`, where its verdict stands in `verdicts.jsonl`. For a
-    pair `first` < `second` (indices), and `choice`, the joint verdict: "a", "b", "tie" (as responses) or "disagree",
-    None where either order has none. What is about one order says so: `shown` (a first) and `swapped` (b first), each
+    `feedback` and `claims`; `response` for a response, and `line`, where its verdict stands in `verdicts.jsonl`;
+    `mean of samples`, the mean of the scores that its samples were given (of one sample its own score). For a pair
+    `first` < `second` (indices), and `choice`, the joint verdict: "a", "b", "tie" (as responses) or "disagree", None
+    where either order has none. What is about one order says so: `shown` (a first) and `swapped` (b first), each
     with its `status_...`, `marker_...`, `conflict_...`, `line_...` and `distribution_...`; a run that asked in one
     order has no `swapped` ones. `status`, `marker` and `distribution` of a pair join these (`_pair_joined`). Verdicts
     that are not of the current configuration (`keys.txt`) are left out and counted in `stale`. Where the run joined
@@ -82,13 +86,13 @@ class RunRows(Rows):
         self._by_scores = _way_of(folder).get("kind") == "from-absolute"
         pairs: Pairs = {}
         joined, path = (folder / COMBINED).exists(), folder / VERDICTS
-        parts: dict[tuple[Any, ...], dict[int, str]] = {}
+        parts: Parts = {}
         reader = RunReader(folder)
         for verdict, line in reader:
             row = self.checked(verdict, path, line)
             if "first" not in row:
                 if joined:
-                    parts.setdefault(_asked(row), {})[row["sample"]] = verdict["key"]
+                    parts.setdefault(_asked(row), {})[row["sample"]] = (verdict["key"], row["score"])
                 yield row, line
                 continue
             key = (row["item"], row["criterion"], row["sample"], row["first"], row["second"])
@@ -129,15 +133,14 @@ class RunRows(Rows):
         self.asked_once_items = frozenset(str(key[0]) for key in pairs if key not in twice) if twice else frozenset()
         return twice or {key: (_as_shown(row), line) for key, (row, line) in pairs.items()}
 
-    def _joint(
-        self, path: Path, parts: Mapping[tuple[Any, ...], Mapping[int, str]]
-    ) -> Iterator[tuple[dict[str, Any], int]]:
+    def _joint(self, path: Path, parts: Parts) -> Iterator[tuple[dict[str, Any], int]]:
         self.outdated = 0
         for verdict, line in derived_lines(path.parent, COMBINED, Verdict):
             row = self.checked(verdict, path, line)
-            keys = parts.get(_asked(row), {})
-            if verdict["key"] == fingerprint([keys[sample] for sample in sorted(keys)]):
-                yield row | {"sample": JOINT}, line
+            asked = [part for _, part in sorted(parts.get(_asked(row), {}).items())]
+            if verdict["key"] == fingerprint([key for key, _ in asked]):
+                scores = [score for _, score in asked if score is not None]
+                yield row | {"sample": JOINT, SAMPLES_MEAN: fmean(scores) if scores else None}, line
             else:
                 self.outdated += 1
 
@@ -155,7 +158,7 @@ class RunRows(Rows):
         row["rubric"] = (verdict.get("hashes") or {}).get("rubric")
         if len(responses) == 1:
             row |= {name: verdict.get(name) for name in _KEPT} | {"status": verdict["status"]}
-            row |= {"response": responses[0], "conflict": conflict, "line": line}
+            row |= {"response": responses[0], "conflict": conflict, "line": line, SAMPLES_MEAN: row["score"]}
         else:
             row["first"], row["second"] = sorted(responses[:2])
             order = "swapped" if responses[0] > responses[1] else "shown"

@@ -67,12 +67,17 @@ def show(
 ) -> None:
     """Describe one bench: source, licence, protocol, official figure, and what is not verified."""
     from dikast.benches.bench_rows import Pictures, read_rows
-    from dikast.benches.bench_terms import KINDS, METRICS
+    from dikast.benches.bench_terms import FAILURES, KINDS, METRICS
     from dikast.benches.definition import load_bench
+    from dikast.judging.pair_orders import EQUAL_RULES
 
     bench = load_bench(name)
     told = _row(bench) | {"proof": bench.proof, "from_memory": list(bench.from_memory), "citation": bench.citation}
-    told |= {"standing": bench.standing, "protocol": dataclasses.asdict(bench.protocol), "rubric": bench.rubric}
+    told |= {
+        "standing": bench.standing,
+        "protocol": dataclasses.asdict(bench.protocol) | {"missing": bench.official.failures},
+        "rubric": bench.rubric,
+    }
     if read or rows.data is not None:
         pictures: Pictures = "skip" if rows.skip_missing else "count"
         found = read_rows(bench, rows.data, unverified=rows.unverified_rows, pictures=pictures)
@@ -87,8 +92,9 @@ def show(
         f"rubrics of each row, from {bench.rubrics.file}" if bench.rubrics is not None else f"rubric {bench.rubric}"
     )
     own = bench.protocol
-    drawn = f" at temperature {own.temperature:g}, top-p {own.top_p:g}" if own.samples > 1 else ""
-    protocol = f"the authors': {counted(own.samples, 'sample')}{drawn}; a missing verdict: {own.missing}"
+    drawn = f" at temperature {own.temperature:g}, top-p {own.top_p:g}" if own.temperature else ""
+    equal = f"; {EQUAL_RULES[own.equal]}" if own.equal != "tie" else ""
+    protocol = f"the authors': {counted(own.samples, 'sample')}{drawn}{equal}; {FAILURES[bench.official.failures]}"
     lines = {
         "state": f"{bench.state}: {bench.standing}" + (f" ({bench.proof})" if bench.proof else ""),
         "not checked": ", ".join(bench.from_memory),

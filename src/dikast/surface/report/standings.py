@@ -109,7 +109,6 @@ def _of_scores(board: Leaderboard, met: HeadToHead | None) -> Standings:
 def _of_pairs(page: RunPage, ranking: PlayerRanking, players: Players, met: HeadToHead | None) -> Standings:
     told = [each.controlled for each in ranking.players.values() if each.controlled is not None]
     controlled = any(not math.isnan(each.value) for each in told)
-    held = " and ".join({"being shown first": "position"}.get(each, each) for each in ranking.covariates)
     outcomes = [name for name in next(iter(players.players.values())).outcomes if "strong" not in name]
     rows = []
     for name, each in ranking.players.items():
@@ -124,14 +123,14 @@ def _of_pairs(page: RunPage, ranking: PlayerRanking, players: Players, met: Head
                 (*cells, *map(_count, counts.values())),
             )
         )
-    columns = [*([f"{held} controlled"] if controlled else []), "games", *outcomes]
+    columns = [*([f"{ranking.held} controlled"] if controlled else []), "games", *outcomes]
     orders = "each pair in one order only" if page.one_order else "orders that disagree count as ties"
     note = (
         "Rank set: the interval of the rank in a Bradley-Terry model, for which games against all others count too; the"
         f" conclusion is of the first two's own pairs alone. Win rate: a tie is half a win; {orders}."
     )
     if controlled:
-        note += f" Controlled: the chance to win against the average system if {held} were alike for both."
+        note += f" Controlled: the chance to win against the average system if {ranking.held} were alike for both."
     return Standings("Leaderboard", "win rate", tuple(columns), tuple(rows), 0.0, 1.0, 0.5, note, met)
 
 

@@ -1,0 +1,99 @@
+"""The points of each pair by the rules of a bench's authors: for its verdicts, its ties and its missing verdicts."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from dikast.audit.tables.choices import FIRST, NONE, SECOND, TIE
+from dikast.audit.tables.paired import Paired
+from dikast.benches.definition import Bench
+from dikast.benches.unit_means import Codes, Floats, Masks
+
+CREDIT = {"wrong": 0.0, "half": 0.5, "quarter": 0.25, "skipped": math.nan, "tie": math.nan}  # of a missing verdict
+
+
+def games_of(given: Paired) -> list[tuple[Codes, Masks]]:
+    """The choice in each order, as responses, and whether there is a verdict."""
+    assert given.choice is not None
+    games = [(given.choice, given.known)]
+    return games if given.swapped is None else [*games, (given.swapped, given.known_swapped)]
+
+
+def earned_by(bench: Bench, choice: Codes, known: Masks, gold: Codes) -> Floats:
+    """The points of a verdict in one order (n,); NaN where the authors' code skips it."""
+    official = bench.official
+    earned = (choice == gold).astype(float)
+    tied = choice == TIE
+    if official.ties == "half":
+        earned = np.where(tied, 0.5, earned)
+    elif official.ties == "wrong":
+        earned = np.where(tied, 0.0, earned)
+    if official.failures == "tie":
+        lost = 0.5 if official.ties == "half" else (gold == TIE).astype(float) * (official.ties != "wrong")
+        return np.where(known, earned, lost)
+    return np.where(known, earned, CREDIT[official.failures])
+
+
+def mean_of_orders(bench: Bench, given: Paired) -> Floats:
+    """The mean over the orders: the expected value if the order is drawn at random."""
+    earned = np.array([earned_by(bench, choice, known, given.gold) for choice, known in games_of(given)])
+    count = (~np.isnan(earned)).sum(0)
+    return np.where(count > 0, np.nansum(earned, 0) / np.maximum(count, 1), np.nan)
+
+
+def _rewards(bench: Bench, given: Paired) -> Floats:
+    """The mean over the orders of what the second response is given: 1 for a strong win, .5 for a win, 0 for a tie."""
+    strength = np.where(given.strong, 1.0, 0.5)
+    lost = 0.0 if bench.official.failures == "tie" else math.nan
+    earned = np.array([
+        np.where(known, np.select([choice == SECOND, choice == FIRST], [strength, -strength], 0.0), lost)
+        for choice, known in games_of(given)
+    ])  # fmt: skip
+    count = (~np.isnan(earned)).sum(0)
+    return np.where(count > 0, np.nansum(earned, 0) / np.maximum(count, 1), np.nan)
+
+
+def _both(bench: Bench, given: Paired) -> Floats:
+    if given.one_order:
+        return np.full(len(given.gold), math.nan)
+    earned = np.array([earned_by(bench, choice, known, given.gold) for choice, known in games_of(given)])
+    return np.asarray(earned.min(0))
+
+
+def _net(bench: Bench, given: Paired) -> Floats:
+    """Right minus wrong games: above 0 is right. A tie or a missing verdict counts as neither."""
+    if given.one_order:
+        return np.full(len(given.gold), math.nan)
+    net = np.zeros(len(given.gold))
+    for choice, known in games_of(given):
+        decided = known & np.isin(choice, (FIRST, SECOND))
+        net += np.where(decided, np.where(choice == given.gold, 1, -1), 0)
+    return (net > 0).astype(float)
+
+
+def _one(bench: Bench, given: Paired, order: int) -> Floats:
+    games = games_of(given)
+    if order >= len(games):
+        return np.full(len(given.gold), math.nan)
+    return earned_by(bench, *games[order], given.gold)
+
+
+def _same(given: Paired) -> Floats:
+    """Two missing verdicts count as the same, as in the authors' code."""
+    if given.choice is None or given.swapped is None:
+        return np.full(len(given.gold), math.nan)
+    one, two = (np.where(known, choice, NONE) for choice, known in games_of(given))
+    return np.asarray(one == two, np.float64)
+
+
+POINTS: dict[str, Callable[[Bench, Paired], Floats]] = {
+    "accuracy": mean_of_orders,
+    "win rate": mean_of_orders,
+    "reward": _rewards,
+    "accuracy as shown": lambda bench, given: _one(bench, given, 0),
+    "accuracy swapped": lambda bench, given: _one(bench, given, 1),
+    "right in both orders": _both,
+    "same in both orders": lambda bench, given: _same(given),
+    "net of two games": _net,
+}

@@ -1,0 +1,207 @@
+"""The protocols of the authors on a handful of rows, their figures worked by hand."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+import dikast.benches
+from benches.own_bench import figure, judge_own, own, run
+from dikast.benches.definition import load_bench
+
+
+def listed(name: str) -> dict[str, Any]:
+    """What asks and scores in a listed bench, without its source and its pictures."""
+    path = Path(dikast.benches.__file__).parent / "catalogue" / f"{name}.yaml"
+    keys = ("kind", "fields", "gold", "groups", "official", "protocol")
+    found = {key: value for key, value in yaml.safe_load(path.read_text()).items() if key in keys}
+    found["fields"].pop("image", None)
+    return found
+
+
+def choices(path: Path, told: dict[str, tuple[str, str]]) -> str:
+    """A judge that gives these choices of responses (a, b, tie, or none) in both orders."""
+    slots = ({"a": "A", "b": "B", "tie": "tie"}, {"a": "B", "b": "A", "tie": "tie"})
+    lines = [
+        {"item": item, "responses": order, "reply": f"Verdict: {slots[place][both[place]]}" if both[place] else "Hm."}
+        for item, both in told.items()
+        for place, order in enumerate(([0, 1], [1, 0]))
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return f"replay:{path}"
+
+
+OF_CHOICES = ("--format", "choice-only", "--read", "never")
+
+
+def test_judgebench_counts_two_games(tmp_path: Path) -> None:
+    told = [
+        ("A>B", "a", "a"),
+        ("A>B", "a", "b"),
+        ("B>A", "b", "tie"),
+        ("B>A", "b", ""),
+        ("A>B", "b", "b"),
+        ("A>B", "", "tie"),
+    ]
+    rows = [{"pair_id": f"p{i}", "question": f"{i}?", "response_A": f"x {i}", "response_B": f"y {i}", "label": label,
+             "source": "uv"[i // 3], "response_model": "m"} for i, (label, _, _) in enumerate(told)]  # fmt: skip
+    judge = choices(tmp_path / "r.jsonl", {f"p{i}": (one, two) for i, (_, one, two) in enumerate(told)})
+    found = judge_own(own(tmp_path, rows, **listed("judgebench")), judge, tmp_path / "out", *OF_CHOICES, code=3)
+    net = found["official"][0]
+    assert net["value"]["value"] == 3 / 6  # two wins; a win and a tie; a win and no verdict
+    assert (net["groups"]["source u"]["value"], net["groups"]["source v"]["value"]) == pytest.approx((2 / 3, 1 / 3))
+    assert figure(found, "right in both orders")["value"] == 1 / 6
+
+
+def test_pairs_with_and_without_ties(tmp_path: Path) -> None:
+    """MLLM-as-a-Judge and LLaVA-Critic: a tie is right where people saw one; then without pairs that people tied."""
+    told = [
+        ("A", "a", "a"),
+        ("A", "a", "tie"),
+        ("B", "b", ""),
+        ("C", "tie", "tie"),
+        ("C", "a", "tie"),
+        ("B", "tie", "tie"),
+    ]
+    rows = [
+        {
+            "pair_id": f"p{i}",
+            "instruction": f"{i}?",
+            "answer1": {"answer": f"x {i}"},
+            "answer2": {"answer": f"y {i}"},
+            "human_answer": people,
+            "original_dataset": "coco",
+        }
+        for i, (people, _, _) in enumerate(told)
+    ]
+    judge = choices(tmp_path / "r.jsonl", {f"p{i}": (one, two) for i, (_, one, two) in enumerate(told)})
+    bench = own(tmp_path, rows, **listed("mllm-as-a-judge-pairs"))
+    found = judge_own(bench, judge, tmp_path / "out", *OF_CHOICES, code=3)
+    assert figure(found, "accuracy")["value"] == pytest.approx((1 + 0.5 + 0.5 + 1 + 0.5 + 0) / 6)
+    without = figure(found, "accuracy without gold ties")
+    assert (without["value"], without["n"]) == (pytest.approx((1 + 0.5 + 0.5 + 0) / 4), 4)
+    # ours: both orders agree and are right in the first and the fourth of the five with both verdicts
+    assert found["ours"]["ours: accuracy"]["value"] == pytest.approx(2 / 5)
+
+
+def test_the_best_of_four_with_ties_apart(tmp_path: Path) -> None:
+    """RewardBench 2: a share of a tie, .25 for a missing score, and the score of its Ties; groups alike."""
+    four = {"chosen": ["right"], "rejected": ["x", "y", "z"], "num_correct": 1}
+    one = {"chosen": ["r"], "rejected": ["s", "t"], "num_correct": 1, "subset": "Ties"}
+    two = {"chosen": ["r", "b"], "rejected": ["s"], "num_correct": 2, "subset": "Ties"}
+    scores = {"f0": [5, 1, 2, 3], "f1": [4, 4, 2, 4], "f2": [3, 0, 1, 1], "g0": [2, 3, 1, 1],
+              "ref:1": [5, 2, 1], "tied:1": [5, 4, 2], "ref:2": [3, 3, 1], "tied:2": [5, 2, 1]}  # fmt: skip
+    rows: list[dict[str, Any]] = [
+        {"id": name, "prompt": f"{name[-1]}?", **four, "subset": "Math" if name == "g0" else "Factuality"}
+        for name in ("f0", "f1", "f2", "g0")
+    ]
+    rows += [
+        {"id": f"{kind}:{i}", "prompt": f"tie {i}?", **each}
+        for i in "12"
+        for kind, each in (("ref", one), ("tied", two))
+    ]
+    lines = [{"item": item, "responses": [place], "reply": f"Verdict: {score}" if score else "Hm."}
+             for item, each in scores.items() for place, score in enumerate(each)]  # fmt: skip
+    (tmp_path / "r.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    words = (f"replay:{tmp_path / 'r.jsonl'}", tmp_path / "out", "--format", "score-only", "--read", "never")
+    found = judge_own(own(tmp_path, rows, **listed("rewardbench-2")), *words, code=3)
+    groups = {name: each["value"] for name, each in found["official"][0]["groups"].items()}
+    factual = (1 + 1 / 3 + 0.25) / 3
+    # Ties: one of two single right answers wins and both of the several; the gap exceeds the spread in one of two, and
+    # so does the smaller gap; margins tanh(2/1 - 1) and tanh(0/3 - 1) cancel out
+    ties = 0.3 * 0.5 + 0.3 * 1 + 0.2 * 0.5 + 0.2 * 0.5
+    assert groups == pytest.approx({"Factuality": factual, "Math": 0, "Ties": ties})
+    assert figure(found)["value"] == pytest.approx((factual + 0 + ties) / 3)
+
+
+def test_orders_of_four_answers(tmp_path: Path) -> None:
+    """MLLM-as-a-Judge, batch: edits over length; equal scores leave two orders open; a missing score is skipped."""
+    told = [("ABCD", [5, 4, 3, 2]), ("DCBA", [5, 4, 3, 2]), ("BADC", [5, 4, 3, 3]), ("ACBD", [1, 0, 2, 3])]
+    rows = [{"id": f"b{i}", "instruction": f"{i}?", "answers": [{"answer": each} for each in "wxyz"],
+             "human_answer": people, "original_dataset": "coco"} for i, (people, _) in enumerate(told)]  # fmt: skip
+    lines = [{"item": f"b{i}", "responses": [place], "reply": f"Verdict: {score}" if score else "Hm."}
+             for i, (_, each) in enumerate(told) for place, score in enumerate(each)]  # fmt: skip
+    (tmp_path / "r.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    words = (f"replay:{tmp_path / 'r.jsonl'}", tmp_path / "out", "--format", "score-only", "--read", "never")
+    found = judge_own(own(tmp_path, rows, **listed("mllm-as-a-judge-batch")), *words, code=3)
+    # ABCD against DCBA: 4 edits; BADC against ABCD: 3 (insert, keep, replace, delete); against ABDC: 2
+    assert figure(found)["value"] == pytest.approx((0 + 4 / 4 + (3 + 2) / 2 / 4) / 3)
+    assert figure(found)["n"] == 3
+
+
+def test_three_runs_are_audited_by_their_mean_and_exact_agreement_is_of_the_first(tmp_path: Path) -> None:
+    """Prometheus (`eval/utils.py`): correlations of the mean of three runs, less those without a verdict."""
+    runs = [[4, 4, 5], [3, 4, 4], [5, 5, 5], [2, 3, 1], [1, 0, 2]]  # 0: no verdict
+    golds = [4, 4, 5, 3, 1]
+    rows = [{"id": f"r{i}", "q": f"{i}?", "a": f"answer {i}", "score": gold} for i, gold in enumerate(golds)]
+    keys: dict[str, Any] = {
+        "kind": "scores", "fields": {"id": "id", "instruction": "q", "response": "a"},
+        "gold": {"column": "score", "scale": "1-5"}, "protocol": {"samples": 3, "temperature": 1.0},
+        "official": {"metric": ["pearson", "kendall_tau_b", "exact", "mean score"]},
+    }  # fmt: skip
+    lines = [
+        {"item": f"r{i}", "sample": n, "reply": f"Verdict: {score}" if score else "I cannot say."}
+        for i, told in enumerate(runs)
+        for n, score in enumerate(told)
+    ]
+    (tmp_path / "r.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    words = (f"replay:{tmp_path / 'r.jsonl'}", tmp_path / "out", "--format", "score-only", "--protocol", "authors")
+    found = judge_own(own(tmp_path, rows, **keys), *words, "--read", "never", code=3)
+    # means 13/3, 11/3, 5, 2, 3/2: mean 3.3; deviations from it and from the mean gold 3.4 give .9489
+    means = np.array([13 / 3, 11 / 3, 5, 2, 3 / 2])
+    assert figure(found, "mean score")["value"] == pytest.approx(3.3)
+    assert figure(found, "pearson")["value"] == pytest.approx(np.corrcoef(means, golds)[0, 1])
+    # 10 pairs of rows, one of them with equal gold, 9 in order: 9 / sqrt(10 * 9)
+    assert figure(found, "kendall_tau_b")["value"] == pytest.approx(9 / (10 * 9) ** 0.5)
+    assert figure(found, "exact")["value"] == 3 / 5  # 4, 3, 5, 2, 1 of 4, 4, 5, 3, 1
+    assert found["official"][2]["rule"].startswith("of the first of the samples")
+    assert found["ours"]["ours: mae"]["value"] == pytest.approx((1 / 3 + 1 / 3 + 0 + 1 + 1 / 2) / 5)
+    retest = found["ours"]["beside: the judge asked again (test-retest) (exact)"]
+    assert (retest["value"], retest["n"]) == (2 / 4, 4)  # 4, 3, 5, 2 and 4, 4, 5, 3; the fifth was not answered again
+
+
+def test_verdicts_weigh_alike_where_the_authors_count_them(tmp_path: Path) -> None:
+    """MMRB2 (`compute_accuracy.py`): right verdicts over all verdicts of both orders; missing ones are skipped."""
+    said = {  # the choice as shown and swapped, as responses; gold; task
+        "p0": ("a", "a", "a", "t2i"), "p1": ("b", "a", "b", "t2i"), "p2": ("a", "", "a", "edit"),
+        "p3": ("b", "b", "a", "edit"), "p4": ("b", "", "a", "edit"), "p5": ("", "", "a", "edit"),
+    }  # fmt: skip
+    rows = [{"id": i, "q": f"{i}?", "a": f"x {i}", "b": f"y {i}", "l": each[2], "task": each[3]}
+            for i, each in said.items()]  # fmt: skip
+    keys = {
+        "kind": "pairs", "fields": {"id": "id", "instruction": "q", "response_0": "a", "response_1": "b"},
+        "gold": {"column": "l", "values": {"a": "a", "b": "b"}}, "groups": {"task": "task"},
+        "official": {"metric": "accuracy", "failures": "skipped", "over": "verdicts", "group": "task"},
+    }  # fmt: skip
+    lines = [
+        {"item": i, "responses": order, "reply": f"Verdict: {'AB'[(each[place] == 'b') != (place == 1)]}"}
+        for i, each in said.items()
+        for place, order in enumerate(([0, 1], [1, 0]))
+        if each[place]
+    ]
+    (tmp_path / "r.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    words = (f"replay:{tmp_path / 'r.jsonl'}", tmp_path / "out", "--format", "choice-only")
+    found = judge_own(own(tmp_path, rows, **keys), *words, code=3)
+    whole, groups = figure(found), found["official"][0]["groups"]
+    assert (whole["value"], whole["n"], whole["dropped"]) == (4 / 8, 8, 4)  # pairs alike: (1 + .5 + 1 + 0 + 0) / 5
+    assert (groups["t2i"]["value"], groups["edit"]["value"]) == (3 / 4, 1 / 4)
+    assert found["official"][0]["rule"].endswith("all verdicts alike")
+    assert all(load_bench(name).official.over == "verdicts" for name in ("mmrb2", "mmrb2-built"))
+    wrong = own(tmp_path, rows, **{**keys, "official": {"metric": "win rate", "over": "verdicts"}})
+    assert "weighted equally in 'accuracy' alone" in str(run("show", wrong).exception)
+
+
+def test_figures_of_two_orders_are_undefined_in_one(tmp_path: Path) -> None:
+    rows = [{"id": f"p{i}", "q": f"{i}?", "a": f"x {i}", "b": f"y {i}", "l": "a"} for i in range(4)]
+    metrics = ["right in both orders", "same in both orders", "net of two games", "accuracy"]
+    keys = {
+        "kind": "pairs", "fields": {"id": "id", "instruction": "q", "response_0": "a", "response_1": "b"},
+        "gold": {"column": "l", "values": {"a": "a"}}, "official": {"metric": metrics}, "protocol": {"orders": "one"},
+    }  # fmt: skip
+    found = judge_own(own(tmp_path, rows, **keys), "mock:first-slot", tmp_path / "out")
+    assert [each["value"]["value"] for each in found["official"]] == [None, None, None, 1]
+    alone = judge_own(own(tmp_path, rows, **keys), "mock:oracle,r=1", tmp_path / "alone", "--from-absolute", code=3)
+    assert figure(alone, "right in both orders")["n"] == 4  # graded alone, a choice depends on no order
