@@ -27,6 +27,7 @@ class Browser:
         self._port = port
         self._loop = asyncio.new_event_loop()
         self._number = 0
+        self._scripts = True
         self.asked: list[str] = []
         self.said: list[str] = []  # dialogs and console messages
         self._loop.run_until_complete(self._connect())
@@ -50,8 +51,20 @@ class Browser:
         self.call("Page.navigate", url=address)
         while self.run("document.readyState") != "complete" or self.run("location.href") == "about:blank":
             time.sleep(0.02)
-        self.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        if self._scripts:
+            self.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
         return time.monotonic() - start
+
+    @contextmanager
+    def without_scripts(self) -> Iterator[None]:
+        """Pages run no script, as with JavaScript switched off; `run` still evaluates, without promises."""
+        self.call("Emulation.setScriptExecutionDisabled", value=True)
+        self._scripts = False
+        try:
+            yield
+        finally:
+            self.call("Emulation.setScriptExecutionDisabled", value=False)
+            self._scripts = True
 
     def run(self, script: str) -> Any:
         """The value of a JavaScript expression, promises awaited."""

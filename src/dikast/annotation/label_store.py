@@ -135,6 +135,11 @@ class LabelStore:
         ).fetchone()
         return None if row is None else Due(row[0], row[1], row[2], bool(row[3]), row[4])
 
+    def kept(self, task: int) -> str | None:
+        """The label of a task; None where it has none."""
+        row = self._db.execute("select value from label where task=?", (task,)).fetchone()
+        return None if row is None else str(row[0])
+
     def keep(self, task: int, value: str, reason: str = "") -> bool:
         """Store a label; False if the task already has one, which is kept."""
         return self.write([self.label(task, value, reason)])[0]

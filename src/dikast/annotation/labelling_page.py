@@ -11,7 +11,7 @@ import jinja2
 from markupsafe import Markup
 
 from dikast.annotation.label_store import Due
-from dikast.annotation.labelling_questions import ToLabel
+from dikast.annotation.labelling_questions import Kind, ToLabel
 from dikast.annotation.marks import words_of
 from dikast.core.part import Content, Video, images_of, text_of
 from dikast.core.text import printable
@@ -24,6 +24,15 @@ _ASKED = {
     "spans": "Mark the words that are wrong.",
     "boxes": "Draw a box around each place where the picture shows that the response is wrong.",
     "feedback": "Which feedback on the response is better?",
+}
+
+_MEANS: dict[Kind, str] = {  # what the mean of the owner's page is
+    "absolute": "that of the labels on their scale, 0 the worst and 1 the best",
+    "pairwise": "what the first response of each pair earns: 1 a win, 0.5 a tie",
+    "claims": "the share of claims that are right",
+    "spans": "the share of responses in which nothing is marked",
+    "boxes": "the share of responses in which nothing is marked",
+    "feedback": "what the first of two feedbacks earns: 1 a win, 0.5 a tie",
 }
 
 
@@ -90,16 +99,18 @@ def render_question(question: ToLabel, due: Due, of: int, base: str, *, can_undo
     )  # fmt: skip
 
 
-def render_done(base: str, *, can_undo: int | None) -> str:
+def render_done(base: str, *, can_undo: int | None, said: str = "") -> str:
     """The page after the last task."""
-    return _page("done", base=base, can_undo=can_undo)
+    return _page("done", base=base, can_undo=can_undo, said=said)
 
 
 def render_owner(
-    counts: Mapping[str, tuple[int, int]], figures: Sequence[tuple[str, str]], rule: str, name: str
+    counts: Mapping[str, tuple[int, int]], figures: Sequence[tuple[str, str]], rule: str, name: str, kind: Kind
 ) -> str:
     """The owner's page: progress of each rater, results so far, and how many more labels are needed."""
-    return _page("owner", counts=counts, figures=figures, rule=rule, name=name)
+    done, due = (sum(each) for each in zip(*counts.values(), strict=True)) if counts else (0, 0)
+    mean = _MEANS[kind]
+    return _page("owner", counts=counts, figures=figures, rule=rule, name=name, done=done, due=due, mean=mean)
 
 
 def buttons(question: ToLabel) -> list[Button]:

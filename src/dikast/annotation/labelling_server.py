@@ -13,7 +13,7 @@ from aiohttp import web
 
 from dikast.annotation.label_store import SKIPPED, Due, LabelStore, hashed
 from dikast.annotation.labelling_page import clips_of, contents, policy, render_done, render_owner, render_question
-from dikast.annotation.labelling_questions import MARKS, ToLabel
+from dikast.annotation.labelling_questions import MARKS, Kind, ToLabel
 from dikast.annotation.marks import boxes_from, spans_from
 from dikast.annotation.own_pages import form_of, guard, html, serve_pages
 from dikast.annotation.precision import left_to_label, progress, stop_rule
@@ -25,6 +25,10 @@ _SIDE = 2000  # pixels of a picture's longer side
 _PER_SECOND = 30  # requests of one rater, on average over ten seconds
 _TURNED = {"a": "b", "b": "a"}
 _LONGEST = 500  # characters of a reason
+_TWICE = (
+    "Your answer was not saved: this question already had another one from your link, in another tab or browser. The"
+    " first is kept; undo takes back the last label."
+)
 
 
 class LabelServer:
@@ -59,8 +63,8 @@ class LabelServer:
         rater, base = self._who(request), _base(request)
         due, last = self.store.due(rater), self.store.last(rater)
         if due is None:
-            return html(render_done(base, can_undo=last))
-        said = self._taught(request, rater)
+            return html(render_done(base, can_undo=last, said=_TWICE if "twice" in request.query else ""))
+        said = self._taught(request, rater) or (_TWICE if "twice" in request.query else "")
         question = self.questions[due.question]
         return html(render_question(question, due, self._of[rater], base, can_undo=last, said=said))
 
@@ -87,9 +91,11 @@ class LabelServer:
             raise web.HTTPBadRequest(text="say why you skip")
         if value != SKIPPED and question.kind not in MARKS and value not in question.labels:
             raise web.HTTPBadRequest(text="this is not a label of the question")
-        label = self.store.label(task.id, _as_shown(value, task), reason if value == SKIPPED else "")
-        await self._written(label)
+        answer = _as_shown(value, task)
+        label = self.store.label(task.id, answer, reason if value == SKIPPED else "")
         after = f"?after={task.id}" if task.kind == "training" else ""
+        if not await self._written(label) and self.store.kept(task.id) != answer:
+            after = "?twice"
         raise web.HTTPSeeOther(_base(request) + after)
 
     async def _undo(self, request: web.Request) -> web.StreamResponse:
@@ -156,7 +162,8 @@ class LabelServer:
         left = left_to_label(self.questions, labels, due, self.judged)
         rule = stop_rule(found["mean (0 to 1)"], self.aim, left)
         figures = [(name, _figure_text(each)) for name, each in found.items()]
-        return html(render_owner(counts, figures, rule, self.name))
+        kind: Kind = next((each.kind for each in self.questions.values()), "absolute")
+        return html(render_owner(counts, figures, rule, self.name, kind))
 
     def _who(self, request: web.Request) -> int:
         """The rater of a link, within the rate limit; 404 for an unknown link, without further details."""

@@ -56,6 +56,28 @@ def test_everybody_can_read_it(page: Path, width: int, dark: bool, tab: Browser)
     assert all(each == page.as_uri() or each.startswith("data:") for each in tab.asked)
 
 
+@pytest.mark.parametrize(
+    ("page", "width", "dark"),
+    [_each(kind, (390, True)) for kind in KINDS],
+    indirect=["page"],
+)
+def test_it_can_be_read_without_scripts(page: Path, width: int, dark: bool, tab: Browser) -> None:
+    """Everything that is there with scripts, also what is folded; what only a script can do is not offered."""
+    tab.open(page, width=width, dark=dark)
+    words = "document.querySelector('main').textContent.replace(/\\s+/g, '').length"
+    with_scripts = tab.run(words)
+    with tab.without_scripts():
+        tab.open(page, width=width, dark=dark)
+        assert tab.run(words) > 0.97 * with_scripts  # buttons to copy, and how many rows are filtered, are missing
+        shut = tab.run("document.querySelectorAll('details:not([open])').length")
+        tab.run("document.querySelectorAll('details:not([open]) > summary').forEach(each => each.click())")
+        assert tab.run("document.querySelectorAll('details:not([open])').length") == 0, shut
+        shown = tab.run("[...document.querySelectorAll('.filters, .sortable button, .copy button')].filter("
+                        "each => each.getClientRects().length).length")  # fmt: skip
+        assert shown == 0
+        assert tab.run("document.documentElement.scrollWidth") <= width
+
+
 @pytest.mark.parametrize("page", sorted(set(KINDS) - {"lab"}), indirect=True)
 def test_the_first_screen_concludes(page: Path, tab: Browser) -> None:
     """One conclusion with its light and its rule, and what was judged, on a desk and on a phone."""

@@ -59,3 +59,34 @@ def test_keys_lead_to_the_next_item(viewed: Viewed, tab: Browser) -> None:
     tab.press("j")
     assert tab.run("window.went") == 1
     assert "at=v-" in there
+
+
+def test_everything_can_be_read_without_scripts(viewed: Viewed, tab: Browser) -> None:
+    """The list is filtered, an item opened, two runs compared and a note written by links and plain forms."""
+    root = viewed.address.rstrip("/")
+
+    def sent(act: str) -> str:
+        before = tab.run("performance.timeOrigin")
+        tab.run(act)
+        while tab.run("performance.timeOrigin") == before or tab.run("document.readyState") != "complete":
+            pass
+        return str(tab.run("document.body.innerText"))
+
+    addresses = pages(viewed)
+    with tab.without_scripts():
+        for name, path in addresses.items():
+            tab.visit(root + path, width=390)
+            assert tab.run("document.documentElement.scrollWidth") <= 390, name
+        tab.visit(root)
+        tab.run("document.querySelector('input[name=q]').value = 'march/f'")
+        assert "1 of " in sent("document.querySelector('form.filters button').click()")
+        assert "march/first" in sent("document.querySelector('.runs th a').click()")
+        assert "verdict" in sent("document.querySelector('tbody th a').click()")
+        tab.run("document.querySelector('textarea[name=text]').value = 'By plain form.'")
+        assert "By plain form." in sent(
+            "document.querySelector('textarea[name=text]').form.querySelector('button').click()"
+        )
+        tab.visit(root)
+        for k in range(2):
+            tab.run(f"document.querySelectorAll('input[name=run][value^=march]')[{k}].checked = true")
+        assert "questions are in both runs" in sent("document.querySelector('#live form button').click()")

@@ -47,7 +47,11 @@ def test_a_page_follows_a_run_that_is_being_written(tmp_path: Path, tab: Browser
         try:
             assert f"{there} of {N} questions" in viewed.get("/run", of="now")
             assert "now being written" in viewed.get("/")
+            with tab.without_scripts():
+                tab.visit(f"{viewed.address}run?of=now")
+                assert "JavaScript is off, so reload" in tab.run("document.body.innerText")
             tab.visit(f"{viewed.address}run?of=now")
+            assert "JavaScript is off" not in tab.run("document.body.innerText")
             assert f"{there} of {N} questions" in tab.run("document.querySelector('main').innerText")
             tab.run("window.loaded = 1")
             os.kill(writer.pid, signal.SIGCONT)
