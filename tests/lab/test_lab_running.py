@@ -120,6 +120,16 @@ def test_what_was_fixed_is_read_strictly(tmp_path: Path, damage: bytes | dict[st
         findings(tmp_path / "lab")
 
 
+def test_a_seed_that_an_arm_lacks_is_not_done(tmp_path: Path) -> None:
+    """One arm's run is finished, and what was fixed no longer names the other's for this seed."""
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "experiment.json").write_bytes(orjson.dumps(FIXED))
+    (tmp_path / "runs" / "x").mkdir(parents=True)
+    (tmp_path / "runs" / "x" / "cost.json").write_bytes(b"{}")
+    (found,) = findings(tmp_path)
+    assert (found.verdict, found.why, found.seeds) == ("not run", "no seed is done in every arm", ())
+
+
 def found_of(
     out: Path, experiment: Experiment, patch: pytest.MonkeyPatch, *, done: int = 9, seed: int | None = None
 ) -> Finding:

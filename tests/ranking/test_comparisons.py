@@ -11,7 +11,7 @@ from dikast.ranking.comparisons import (
     fit_strengths,
     games_of,
     groups_of,
-    stacked,
+    stacks_of,
 )
 
 
@@ -65,7 +65,7 @@ def test_responses_that_nothing_connects_are_groups_of_their_own() -> None:
     assert np.allclose(found.strengths, [1, -1, 0.5, -0.5, 0])
     assert found.rank == 2
     assert fit_strengths(games_of([], 2, "logit")).strengths.tolist() == [0, 0]
-    both = fit_strengths(stacked([apart, games_of(compared((4, 0, 3.0)), 5, "logit")]))
+    (both,) = map(fit_strengths, stacks_of([apart, games_of(compared((4, 0, 3.0)), 5, "logit")]))
     assert np.allclose(both.strengths, [[1, -1, 0.5, -0.5, 0], [-1.5, 0, 0, 0, 1.5]])
     assert both.rank.tolist() == [2, 1]
 

@@ -1,6 +1,7 @@
 """Orders with ties, cycles, missing verdicts; slot bias and noise from many items."""
 
 import math
+from itertools import combinations, permutations
 
 import numpy as np
 import pytest
@@ -63,6 +64,19 @@ def test_cycles_by_hand() -> None:
     tied = compared((0, 1, 1.0), (1, 2, 1.0), (2, 0, 0.0))
     assert cycles_of(games_of(tied, 3, "logit"), 0.0) == (0, 1)
     assert cycles_of(games_of(compared((0, 1, 1.0), (1, 2, 1.0)), 3, "logit"), 0.0) == (0, 0)
+
+
+def test_cycles_are_those_of_every_triple() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        games = games_of(
+            compared(*((i, j, float(rng.integers(-1, 2))) for i, j in permutations(range(7), 2) if rng.random() < 0.5)),
+            7, "logit",
+        )  # fmt: skip
+        net, asked = games.sums - games.sums.T, games.counts + games.counts.T > 0
+        triples = [each for each in combinations(range(7), 3) if all(asked[pair] for pair in combinations(each, 2))]
+        turning = [{np.sign(net[pair]) for pair in ((a, b), (b, c), (c, a))} for a, b, c in triples]
+        assert cycles_of(games, 0.0) == (sum(each in ({1}, {-1}) for each in turning), len(triples))
 
 
 def test_kendall_by_hand() -> None:

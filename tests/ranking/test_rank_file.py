@@ -241,6 +241,38 @@ def test_what_is_refused_before_a_call(tmp_path: Path) -> None:
     assert not written.exists() or written.read_bytes() == b""
 
 
+@pytest.mark.parametrize(
+    ("schedule", "k", "cure"),
+    [
+        ("full", 317, "takes at most 316 different responses of an item, not 317: use knockout, which takes 500, or"),
+        ("auto", 317, "the schedule full takes at most 316"),
+        ("half", 448, "takes at most 447 different responses of an item, not 448: use knockout"),
+        ("top", 65, "takes at most 64 different responses of an item, not 65: use knockout"),
+        ("knockout", 501, "takes at most 500 different responses of an item, not 501: rank fewer"),
+        ("full", 20_000, "takes at most 316 different responses of an item, not 20,000: rank fewer"),
+    ],
+)
+def test_more_responses_than_a_schedule_takes_are_refused_before_pairs_are_made(
+    schedule: str, k: int, cure: str, tmp_path: Path
+) -> None:
+    """All ordered pairs of 20,000 responses would take more than 25 GB: 400 million of 64 bytes."""
+    path = write_jsonl(tmp_path / "items.jsonl", [*items(1, k=3), {**items(1, k=k)[0], "id": "many"}])
+    with pytest.raises(UserError, match=f"item 'many': .*{cure}") as told:
+        ranked(path, tmp_path / "run", schedule=schedule)
+    assert "items.jsonl" in str(told.value)
+    assert not (tmp_path / "run" / "rankings.jsonl").exists()
+    if schedule != "auto":
+        with pytest.raises(UserError, match=cure):
+            dikast.Judge("mock:random", "helpfulness").rank(items(1, k=k)[0], schedule=schedule)
+
+
+def test_500_responses_of_an_item_are_ranked(tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "items.jsonl", items(1, k=500))
+    ranking = ranked(path, tmp_path / "run", schedule="knockout")["ranking"]
+    assert (ranking["ranked"], ranking["comparisons"]) == (1, 499)
+    assert sorted(lines(tmp_path / "run")[0]["order"]) == list(range(500))
+
+
 def test_a_dry_run_plans_the_first_round(tmp_path: Path) -> None:
     path = write_jsonl(tmp_path / "items.jsonl", items(4))
     judge = Judge(ORACLE, "helpfulness")

@@ -149,6 +149,12 @@ def test_rubrics_by_name_by_object_and_not_at_all() -> None:
         ("/v1/score", b"x" * 200_000, 413, None),
         ("/v1/compare", {"instruction": "Q?", "responses": list(map(str, range(330)))}, 413, None),  # 108,570 questions
         ("/v1/rank", {"instruction": "Q?", "responses": list(map(str, range(330)))}, 413, None),
+        (
+            "/v1/rank",
+            {"instruction": "Q?", "responses": list(map(str, range(9000))), "schedule": "swiss"},
+            422,
+            "responses",
+        ),
         ("/nowhere", {}, 404, None),
     ],
 )

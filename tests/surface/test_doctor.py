@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from benches.own_bench import own
+from benches.test_bench_runs import _keys
 from dikast.surface import doctor
 from dikast.surface.doctor import Finding, matching_torchvision, render
+from runs import dikast_here, files_in, flips, write_jsonl
 
 BROKEN = "raise RuntimeError('operator torchvision::nms does not exist')\n"
 
@@ -96,3 +99,35 @@ def test_looking_imports_nothing_into_this_process() -> None:
     made = run("import sys, dikast.surface.doctor; print({'torch', 'transformers'} & set(sys.modules))", Path("."))
     assert made.stdout.strip() == "set()", made.stderr
     assert importlib.util.find_spec("dikast.surface.doctor") is not None
+
+
+@pytest.mark.soak(1000)
+@pytest.mark.parametrize("kind", ["ranked", "bench"])
+def test_a_flipped_bit_in_rankings_and_benches_is_found_or_harmless(kind: str, tries: int, tmp_path: Path) -> None:
+    """What `dikast doctor` does not find leaves every figure as it was."""
+    run, page, judge = tmp_path / "run", tmp_path / "page.json", ("--judge", "mock:random")
+    if kind == "ranked":
+        three = {"instruction": "Say it.", "responses": ["a", "b", "c"], "gold": [1, 2, 3]}
+        file = write_jsonl(tmp_path / "items.jsonl", [{"id": f"r{n}", **three} for n in range(3)])
+        made = dikast_here("rank", file, *judge, "--rubric", "helpfulness", "--schedule", "full", "--out", run, "-q")
+        shown = ("report", run, "-o", page)
+    else:
+        pair = {"response_A": "a", "response_B": "b", "label": "A>B", "source": "u", "response_model": "m"}
+        rows = [{"pair_id": f"p{n}", "question": f"q{n}", **pair} for n in range(12)]
+        bench = own(tmp_path, rows, **_keys("judgebench"))
+        made = dikast_here("bench", "run", bench, *judge, "--data", tmp_path, "--out", run, "-q")
+        shown = ("bench", "report", run, "--draws", 20, "-o", page)
+    assert made.returncode == 0, made.stderr
+
+    def figures() -> bytes:
+        assert dikast_here(*shown).returncode == 0
+        return page.read_bytes()
+
+    whole, found = figures(), 0
+    assert figures() == whole
+    for number, changed in enumerate(flips(run, files_in(run), tries, 11)):
+        if dikast_here("doctor", run).returncode == 0:
+            assert figures() == whole, (number, changed)
+        else:
+            found += 1
+    assert found >= 0.99 * tries

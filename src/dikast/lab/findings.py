@@ -81,7 +81,13 @@ def finding(out: Path, plan: Mapping[str, Any], how: Resampling) -> Finding:
     places = {(each["arm"], each["seed"], each["held"]): each for each in plan["runs"]}
     seeds = sorted({seed for _, seed, _ in places})
     finished = {key: (out / each["run"] / COST).is_file() for key, each in places.items()}
-    done = tuple(seed for seed in seeds if all(there for key, there in finished.items() if key[1] == seed))
+    needed = {(arm, each.held) for each in experiment.written.effects.values() for arm in each.weights()}
+    done = tuple(
+        seed
+        for seed in seeds
+        if all(there for key, there in finished.items() if key[1] == seed)
+        and all((arm, seed, held) in finished for arm, held in needed)
+    )
     if not done:
         return Finding(experiment, (), {}, {}, "not run", "no seed is done in every arm")
     rows = {key: _rows(out / each["run"]) for key, each in places.items() if key[1] in done}

@@ -5,7 +5,7 @@ modelled as value = strength[first] - strength[second] + slot bias + noise, and 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -23,6 +23,7 @@ VALUES: dict[Values, str] = {
     "verdict": "1 where the first is preferred, -1 where the second is, 0 for a tie",
 }
 _ZERO = 1e-9  # an eigenvalue, or a share of a sum of squares, below this is rounding error
+_TOGETHER = 2**22  # numbers in a stack of items
 _WORTH = {"a": 1.0, "b": -1.0, "tie": 0.0}  # value of a choice for the response of the smaller index
 
 
@@ -106,9 +107,11 @@ def position_bias(games: Games) -> float | None:
     return float((games.sums[both] / games.counts[both]).mean())
 
 
-def stacked(games: Sequence[Games]) -> Games:
-    """Items with the same number of responses as one stack."""
-    return Games(*(np.stack(each) for each in zip(*games, strict=True)))
+def stacks_of(games: Sequence[Games]) -> Iterator[Games]:
+    """Items with the same number of responses as stacks, several where one would take much memory."""
+    step = max(_TOGETHER // len(games[0].counts) ** 2, 1)
+    for at in range(0, len(games), step):
+        yield Games(*(np.stack(each) for each in zip(*games[at : at + step], strict=True)))
 
 
 class Fit(NamedTuple):

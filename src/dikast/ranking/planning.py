@@ -17,6 +17,8 @@ SYSTEMATIC = 0.3  # assumed, in standard deviations of quality: comparisons alon
 _ALIKE = 0.01  # schedules within this distance of the best are equally good; the cheapest is chosen
 _ITEMS = 600
 _FEW = 24  # items below this are no pilot
+_COMPARISONS = 600_000  # of all simulated items of a schedule: above it fewer items are simulated, at least 24
+_SLOW = 32  # responses above which a simulation of `top` and `ends` takes hours
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +50,16 @@ def plan(
     """Choose the schedule of at most `budget` comparisons an item that best reaches the goal in simulation.
 
     budget: half of a full round robin by default. Of schedules within .01 of the best the cheapest is chosen. The full
-    round robin is simulated too, as the upper limit. UserError if the budget is too small for any.
+    round robin is simulated too, as the upper limit. Where k is above 32, fewer items are simulated, and `top` and
+    `ends` are not. UserError if the budget is too small for any.
     """
     most = k * (k - 1) // 2 if budget is None else budget
+    items = min(items, max(_COMPARISONS // (k * (k - 1)), 24))
     fitting = {
         name: each
         for name, each in SCHEDULES.items()
-        if k >= each.least and not each.graded and each.calls(k) <= max(most, k - 1 if budget is None else 0)
+        if each.least <= k <= (_SLOW if name in ("top", "ends") else each.most) and not each.graded
+        if each.calls(k) <= max(most, k - 1 if budget is None else 0)
     }
     if not fitting:
         cheapest = min(each.calls(k) for each in SCHEDULES.values() if k >= each.least and not each.graded)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dikast.ranking.comparisons import Games, fit_strengths, laplacian, signed, stacked
+from dikast.ranking.comparisons import Games, fit_strengths, laplacian, signed, stacks_of
 
 _TIMES = 3  # iterations that alternate between variances and bias
 _SMALL = 1e-6  # nats: noise below this counts as none
@@ -57,7 +57,7 @@ def pool(contests: Sequence[Games]) -> Pooled:
     for each in contests:
         if each.n:
             by_size.setdefault(len(each.counts), []).append(each)
-    stacks = [stacked(games) for games in by_size.values()]
+    stacks = [stack for games in by_size.values() for stack in stacks_of(games)]
     n = sum(int(games.n.sum()) for games in stacks)
     if n == 0:
         return Pooled(SlotBias(math.nan, math.nan, 0), Noise(math.nan, 0), math.nan)

@@ -127,7 +127,8 @@ class _FileRanking:
     def _enter(self, item: Item) -> None:
         """Find the responses of an item that are compared, and their gold."""
         found, rubric = contestants_of(item), item.rubric or self.run.judge.rubric
-        least = SCHEDULES[self.how.schedule].least if self.how.schedule in SCHEDULES else 2
+        first = SCHEDULES["full" if self.how.schedule == "auto" else self.how.schedule]  # `full` is the pilot's
+        least = first.least
         most, needed = self.how.comparisons, len(found.inside) - 1
         if isinstance(rubric, Sheet):
             told = f"ranking takes one criterion, and item {item.id!r} is judged by a sheet of several"
@@ -143,6 +144,8 @@ class _FileRanking:
                 f"{len(found.inside)}: use full, half or knockout"
             )
             self.wrong[item.id] = DataError(told, path=item.origin, field="responses")
+        elif told := first.too_many(needed + 1):
+            self.wrong[item.id] = DataError(f"item {item.id!r}: {told}", path=item.origin, field="responses")
         elif most is not None and most < needed:
             told = f"--comparisons {most} is too few to rank the {needed + 1} responses of item {item.id!r}"
             self.wrong[item.id] = DataError(f"{told}: allow at least {needed}", path=item.origin, field="responses")

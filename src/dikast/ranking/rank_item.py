@@ -61,6 +61,8 @@ def rank_rounds(
             f"item {item.id!r} has {len(found.inside)} different responses that are not empty; the schedule "
             f"{schedule.name} needs {schedule.least}"
         )
+    if told := schedule.too_many(len(found.inside)):
+        raise UserError(f"item {item.id!r}: {told}")
     graded = (yield Round(item, "each")) if schedule.graded else ()
     grades = _grades(judge, item, found, graded) if schedule.graded else None
     grading = sum((verdict.usage for verdict in graded), Usage())

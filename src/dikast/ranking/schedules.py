@@ -20,14 +20,16 @@ from dikast.ranking.informative import most_informative
 Name = Literal["full", "half", "knockout", "swiss", "top", "ends", "duel"]
 Rounds = Generator[list[OrderedPair], Floats, None]
 _SWISS = 3  # rounds
+_MATRICES = 500  # responses of an item: its comparisons are fitted with matrices of so many rows and columns
 _BROAD = 0.4  # share of the comparisons of `top` and `ends` before they turn to the most informative pairs
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """A named schedule. `calls` gives the comparisons of k responses, `least` is the fewest responses it takes.
+    """A named schedule. `calls` gives the comparisons of k responses, `least` and `most` are how many it takes.
 
-    `graded`: each response is first graded alone (k more calls), and its grades are the strengths at the start.
+    Above `most` an item has 100,000 comparisons, or choosing pairs takes minutes. `graded`: each response is first
+    graded alone (k more calls), and its grades are the strengths at the start.
     """
 
     name: Name
@@ -35,7 +37,16 @@ class Schedule:
     draw: Callable[[int, np.random.Generator, Floats], Rounds]
     calls: Callable[[int], int]
     least: int = 2
+    most: int = _MATRICES
     graded: bool = False
+
+    def too_many(self, k: int) -> str:
+        """Why it does not take an item's k different responses, and what to do; "" where it does."""
+        if k <= self.most:
+            return ""
+        cure = f"use knockout, which takes {_MATRICES}, or " if k <= _MATRICES else ""
+        told = f"the schedule {self.name} takes at most {self.most} different responses of an item"
+        return f"{told}, not {k:,}: {cure}rank fewer"
 
 
 def full(k: int, rng: np.random.Generator, start: Floats) -> Rounds:
@@ -131,7 +142,7 @@ def _matched(order: Sequence[int], asked: set[OrderedPair], rng: np.random.Gener
 
     left = list(order)
     if len(left) % 2:
-        games = [sum(i in pair for pair in asked) for i in left]
+        games = np.bincount(np.array([i for pair in asked for i in pair], int), minlength=len(order))[left].tolist()
         most = [place for place, n in enumerate(games) if n == max(games)]
         left.pop(most[int(rng.integers(len(most)))])
     pairs = []
@@ -168,12 +179,12 @@ def _turned(i: int, j: int, rng: np.random.Generator) -> OrderedPair:
 SCHEDULES: dict[str, Schedule] = {
     each.name: each
     for each in (
-        Schedule("full", "every pair in both orders", full, lambda k: k * (k - 1)),
-        Schedule("half", "every pair in one balanced order", half, lambda k: k * (k - 1) // 2),
+        Schedule("full", "every pair in both orders", full, lambda k: k * (k - 1), most=316),
+        Schedule("half", "every pair in one balanced order", half, lambda k: k * (k - 1) // 2, most=447),
         Schedule("knockout", "winners advance", knockout, lambda k: k - 1),
         Schedule("swiss", "three rounds between neighbours", swiss, lambda k: _SWISS * (k // 2), 3),
-        Schedule("top", "neighbours, then what helps most to choose the best", top, lambda k: k * (k - 1) // 2, 4),
-        Schedule("ends", "neighbours, then what helps most to choose both ends", ends, lambda k: k * (k - 1) // 2, 5),
+        Schedule("top", "neighbours, then what helps most to choose the best", top, lambda k: k * (k - 1) // 2, 4, 64),
+        Schedule("ends", "neighbours, then what helps most for both ends", ends, lambda k: k * (k - 1) // 2, 5, 64),
         Schedule("duel", "grades, then the best two in both orders", duel, lambda k: 2, graded=True),
     )
 }

@@ -7,7 +7,16 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dikast.core.verdict import Usage
-from dikast.ranking.comparisons import Comparison, Floats, Games, OrderedPair, Values, fit_strengths, games_of, stacked
+from dikast.ranking.comparisons import (
+    Comparison,
+    Floats,
+    Games,
+    OrderedPair,
+    Values,
+    fit_strengths,
+    games_of,
+    stacks_of,
+)
 from dikast.ranking.item_order import Ordered, order_of
 from dikast.ranking.pooled import Pooled, pool
 from dikast.ranking.schedules import Rounds, Schedule
@@ -67,8 +76,9 @@ class Tournament:
             alike.setdefault((self.contests[item].k, self.read(item)), []).append(item)
         found: dict[str, Floats] = {}
         for (_, kind), names in alike.items():
-            games = stacked([self.games(item, kind) for item in names])
-            found |= zip(names, fit_strengths(games, self.pooled(kind).bias.shrunk).strengths, strict=True)
+            stacks, bias = stacks_of([self.games(item, kind) for item in names]), self.pooled(kind).bias.shrunk
+            strengths = (each for stack in stacks for each in fit_strengths(stack, bias).strengths)
+            found |= zip(names, strengths, strict=True)
         return found
 
     def games(self, item: str, kind: Values) -> Games:

@@ -6,7 +6,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from dikast.core.item import Item
 from dikast.core.rubric import Rubric, Sheet
@@ -17,7 +17,7 @@ from dikast.judging.judge import Judge
 from dikast.judging.task import Shape, Task
 from dikast.ranking.comparisons import Values
 from dikast.ranking.item_ranking import Ranking
-from dikast.ranking.rank_item import rank_rounds
+from dikast.ranking.rank_item import Round, rank_rounds
 from dikast.rewards.dynamic_batching import Gathering
 from dikast.serving.known import KnownVerdicts
 from dikast.serving.messages import Refused, preference_json, scores_json
@@ -114,15 +114,17 @@ class Desk:
     async def ranking(self, item: Item, schedule: str, values: Values | None = None) -> Ranking:
         """The order of an item's responses; the questions of its rounds are treated as all others."""
         self.rubric_of(item)
-        rounds = rank_rounds(self.judge, item, schedule, values)
-        try:
-            asked = next(rounds)
-            while True:
-                ((_, verdicts),) = await self._asked([item], asked.shape)
-                asked = rounds.send(verdicts)
-        except StopIteration as end:
-            ranking: Ranking = end.value
-            return ranking
+        rounds, verdicts = rank_rounds(self.judge, item, schedule, values), None
+
+        def following() -> Round | Ranking:
+            try:
+                return next(rounds) if verdicts is None else rounds.send(verdicts)
+            except StopIteration as end:
+                return cast(Ranking, end.value)
+
+        while isinstance(asked := await asyncio.to_thread(following), Round):  # fits take a while: others go on
+            ((_, verdicts),) = await self._asked([item], asked.shape)
+        return asked
 
     async def verdicts(self, items: Sequence[Item]) -> list[list[Verdict]]:
         """The verdicts of each item's questions, in their order, one for each sample."""

@@ -71,8 +71,6 @@ def files_on_hub(text: str) -> tuple[str, ...]:
     hub = require("huggingface_hub", "remote")
     if address.path and address.path.removesuffix(".gz").endswith(DATA) and "*" not in address.path:
         return (_fetched(hub, address, address.path),)
-    if address.path.endswith(".py"):
-        refuse_scripts(text, [address.path])
     listed = _asked(
         address, lambda: hub.HfApi().list_repo_files(address.repo, repo_type="dataset", revision=address.revision)
     )
