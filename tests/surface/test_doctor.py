@@ -110,7 +110,7 @@ def test_a_flipped_bit_in_rankings_and_benches_is_found_or_harmless(kind: str, t
         three = {"instruction": "Say it.", "responses": ["a", "b", "c"], "gold": [1, 2, 3]}
         file = write_jsonl(tmp_path / "items.jsonl", [{"id": f"r{n}", **three} for n in range(3)])
         made = dikast_here("rank", file, *judge, "--rubric", "helpfulness", "--schedule", "full", "--out", run, "-q")
-        shown = ("report", run, "-o", page)
+        shown: tuple[object, ...] = ("report", run, "-o", page)
     else:
         pair = {"response_A": "a", "response_B": "b", "label": "A>B", "source": "u", "response_model": "m"}
         rows = [{"pair_id": f"p{n}", "question": f"q{n}", **pair} for n in range(12)]

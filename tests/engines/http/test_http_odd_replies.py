@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from dikast.engines.decision import DecisionQuestion, SystemOne
 from dikast.engines.http.decode import count_of, decoded, said
 from dikast.engines.http.failure import retry_after
 from dikast.surface.cli import app
@@ -165,17 +166,31 @@ def replay_of(run: Path, out: Path) -> tuple[int, list[dict[str, Any]]]:
 
 
 def test_a_decision_about_another_question_is_no_verdict(tmp_path: Path) -> None:
+    """By its name, and where answers to two questions come back."""
+
     def shares(text: str, answers: list[str]) -> list[float]:
         return [0.05, 0.05, 0.1, 0.7, 0.1]
 
-    def spoil(value: dict[str, Any]) -> Any:
+    def renamed(value: dict[str, Any]) -> Any:
         return {**value, "answers": [{**value["answers"][0], "name": "another"}]}
 
-    with DecisionServer(shares, spoil=spoil) as server:
-        items = write_items(tmp_path / "items.jsonl", 1)
-        _, summary = grade(items, f"{server.spec},{QUICK}", tmp_path / "run", "--read", "only")
-    assert summary["status"] == {"engine_error": 1}
-    assert "another" in next(iter(summary["failures"]))
+    def beside(value: dict[str, Any]) -> Any:
+        return {**value, "answers": [*value["answers"], {**value["answers"][0], "name": "another"}]}
+
+    for spoil, said in ((renamed, "another"), (beside, "too many values")):
+        with DecisionServer(shares, spoil=spoil) as server:
+            items = write_items(tmp_path / "items.jsonl", 1)
+            _, summary = grade(items, f"{server.spec},{QUICK}", tmp_path / said, "--read", "only")
+        assert summary["status"] == {"engine_error": 1}
+        assert said in next(iter(summary["failures"]))
+
+
+def test_an_answer_under_another_name_is_none_by_hand() -> None:
+    answer = {"type": "noul", "noul": 0.7}
+    asked = DecisionQuestion("binary", ("no", "yes"))
+    assert SystemOne().probabilities({"answers": {"verdict": answer}}, asked) == {"no": pytest.approx(0.3), "yes": 0.7}
+    with pytest.raises(KeyError):  # which `_Answers.read` tells as a bad reply
+        SystemOne().probabilities({"answers": {"another": answer}}, asked)
 
 
 def test_decoding_by_hand() -> None:
