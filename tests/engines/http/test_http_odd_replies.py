@@ -177,12 +177,12 @@ def test_a_decision_about_another_question_is_no_verdict(tmp_path: Path) -> None
     def beside(value: dict[str, Any]) -> Any:
         return {**value, "answers": [*value["answers"], {**value["answers"][0], "name": "another"}]}
 
-    for spoil, said in ((renamed, "another"), (beside, "too many values")):
+    for spoil, told in ((renamed, "another"), (beside, "too many values")):
         with DecisionServer(shares, spoil=spoil) as server:
             items = write_items(tmp_path / "items.jsonl", 1)
-            _, summary = grade(items, f"{server.spec},{QUICK}", tmp_path / said, "--read", "only")
+            _, summary = grade(items, f"{server.spec},{QUICK}", tmp_path / told, "--read", "only")
         assert summary["status"] == {"engine_error": 1}
-        assert said in next(iter(summary["failures"]))
+        assert told in next(iter(summary["failures"]))
 
 
 def test_an_answer_under_another_name_is_none_by_hand() -> None:
