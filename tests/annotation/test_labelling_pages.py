@@ -1,5 +1,6 @@
 """The pages in a real Chromium: keys, undo, skip, hostile items, and that everybody can read them."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -89,3 +90,7 @@ def test_no_violation_of_wcag(served: Served, tab: Browser, width: int, dark: bo
     assert tab.run("document.documentElement.scrollWidth") <= width
     tab.visit(served.links["progress"], width=width, dark=dark)
     assert axe.violations(tab) == []
+    assert tab.run("document.documentElement.scrollWidth") <= width
+    assert re.search(
+        r"^Labelling items.jsonl: [\d,]+ of [\d,]+ labels$", tab.run("document.querySelector('h1').innerText")
+    )

@@ -90,7 +90,7 @@ def proof_conclusion(proof: Proof) -> Conclusion:
     if not n:
         return Conclusion("grey", "Nothing is known yet", "no ability was asked for")
     able, lacking, of = by_told.get("yes", []), by_told.get("no", []), counted(n, "ability", "abilities")
-    shown = f"Shows {len(able)} of {of}" + (f": {', '.join(able)}" if able else "")
+    shown = f"Shows {len(able)} of {of}" + (f": {', '.join(able)}" if 0 < len(able) < n else "")
     parts = [f"Lacks {len(lacking)} of {of}: {', '.join(lacking)}", f"shows {len(able)}"] if lacking else [shown]
     parts += [f"partly: {', '.join(by_told['partly'])}"] if "partly" in by_told else []
     parts += [f"{len(by_told['cannot tell'])} cannot be told"] if "cannot tell" in by_told else []

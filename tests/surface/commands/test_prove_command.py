@@ -43,7 +43,7 @@ def test_the_page_shows_each_ability_and_asks_nobody(out: Path) -> None:
 @pytest.mark.parametrize(
     ("told", "light", "text"),
     [
-        ({}, "green", "Shows 10 of 10 abilities: reads pictures,"),
+        ({}, "green", "Shows 10 of 10 abilities"),
         ({"counts": "cannot tell", "binds": "partly"}, "amber", "partly: binds; 1 cannot be told"),
         ({"counts": "no", "binds": "partly"}, "red", "Lacks 1 of 10 abilities: counts; shows 8; partly: binds"),
         ({"counts": "not asked"}, "green", "Shows 9 of 9 abilities"),
