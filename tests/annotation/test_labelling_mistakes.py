@@ -95,6 +95,11 @@ def without_links(folder: Path) -> None:
         (without_links, (), "links.json"),
         (None, ("--rubric", "Is it polite?"), "began with other items or rubric"),
         (None, ("--raters", 2), "began with other --raters (it was 1)"),
+        (None, ("--rater", "anna"), "began with other --raters (it was 1)"),
+        (None, ("--rater", "anna", "--rater", "Anna"), "each rater has a name of their own"),
+        (None, ("--rater", "owner"), "--rater 'owner'"),
+        (None, ("--rater", "a,b"), "--rater 'a,b'"),
+        (None, ("--rater", "anna", "--raters", 3), "leave out --raters"),
         (None, ("--seed", 5), "began with other --seed"),
         (None, ("--pairs",), "a pair needs two"),
         (None, ("--training", 500), "only 4 questions have a known label"),
@@ -140,6 +145,30 @@ def test_a_database_that_says_what_no_labelling_wrote_is_refused(change: str, to
     with pytest.raises(UserError, match=told), opened(tmp_path / "labels", questions, Shares()):
         pass
     assert (tmp_path / "labels" / "labels.csv").read_bytes() == before
+
+
+def test_raters_have_names_where_they_are_given(tmp_path: Path) -> None:
+    """Links, columns and the trail name them, and the audit takes the columns as people's."""
+    items = runs.write_jsonl(tmp_path / "i.jsonl", runs.rows(3))
+    names = ("--rater", "anna", "--rater", "ben")
+    served = Served(items, tmp_path / "labels", *names).start()
+    assert list(served.links) == ["anna", "ben", "progress"]
+
+    async def ask() -> None:
+        async with aiohttp.ClientSession() as session:
+            for name, value in (("anna", "4"), ("ben", "2")):
+                page = await (await session.get(served.links[name])).text()
+                while (task := read(page)["task"]) is not None:
+                    page = await label(session, served.links[name], value, task)
+
+    asyncio.run(ask())
+    assert served.stop() == 0
+    rows = table(tmp_path / "labels" / "labels.csv")
+    assert [(row["human_anna"], row["human_ben"]) for row in rows] == [("4", "2")] * 3
+    assert {row["rater"] for row in table(tmp_path / "labels" / "trail.csv")} == {"anna", "ben"}
+    assert annotate(items, tmp_path / "labels", *names).returncode == 0
+    again = annotate(items, tmp_path / "labels", "--raters", 2)
+    assert "began with other --raters (it was anna, ben)" in again.stderr
 
 
 def test_one_process_labels_at_a_time(tmp_path: Path) -> None:

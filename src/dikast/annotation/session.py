@@ -1,9 +1,10 @@
 """A folder of labels: created once, resumed later, and refused if questions or settings have changed since."""
 
 import os
+import re
 import secrets
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,13 +26,17 @@ _LATEST = 253402300800.0  # seconds from 1970 to the year 10000
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """How questions are assigned: `overlap` raters each (0: all), the share of `repeats`, practice questions."""
+    """How questions are assigned: `overlap` raters each (0: all), the share of `repeats`, practice questions.
+
+    `names`: of the raters, as many as there are; () for 1, 2, ...
+    """
 
     raters: int = 1
     overlap: int = 0
     repeats: float = 0.0
     training: int = 0
     seed: int = 0
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +73,8 @@ def opened(
     Raises UserError if the questions or settings differ from those that labelling began with.
     """
     meta = {
-        "questions": fingerprint([each.key for each in questions]), "raters": str(shares.raters),
+        "questions": fingerprint([each.key for each in questions]),
+        "raters": ", ".join(shares.names) or str(shares.raters),
         "overlap": str(shares.overlap or shares.raters), "repeats": f"{shares.repeats:g}",
         "training": str(shares.training), "seed": str(shares.seed),
     } | ({} if spread is None else {"order": "active"})  # fmt: skip
@@ -76,7 +82,7 @@ def opened(
         store = LabelStore(folder)
         try:
             if not store.begun:
-                words = _words(folder, shares.raters)
+                words = _words(folder, shares.names or [str(n) for n in range(1, shares.raters + 1)])
                 order = {} if spread is None else priorities_of([each.key for each in questions], spread, shares.seed)
                 tasks = assign(
                     questions, shares.raters, overlap=shares.overlap or shares.raters, repeats=shares.repeats,
@@ -126,9 +132,19 @@ def _impossible(store: LabelStore, questions: Mapping[str, ToLabel]) -> str:
     return ""
 
 
-def _words(folder: Path, raters: int) -> dict[str, str]:
+def named(names: Sequence[str]) -> tuple[str, ...]:
+    """The names of raters, each of which is a column `human_NAME`; UserError for what cannot be one."""
+    for name in names:
+        if not re.fullmatch(r"[^\W_][\w.-]{0,39}", name) or name == "owner":
+            raise UserError(f"--rater {name!r:.60}: write up to 40 letters, digits, '.', '-' or '_', and not 'owner'")
+    if len({name.casefold() for name in names}) < len(names):
+        raise UserError(f"--rater {', '.join(names)}: each rater has a name of their own")
+    return tuple(names)
+
+
+def _words(folder: Path, raters: Sequence[str]) -> dict[str, str]:
     """New secret tokens, written first, to a file that only its owner can read."""
-    words = {name: secrets.token_urlsafe(18) for name in ["owner", *(str(n) for n in range(1, raters + 1))]}
+    words = {name: secrets.token_urlsafe(18) for name in ["owner", *raters]}
     with replacing(str(folder / LINKS)) as part:
         os.chmod(part, 0o600)  # while it is empty
         Path(part).write_bytes(orjson.dumps(words))

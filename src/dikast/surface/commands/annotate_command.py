@@ -34,6 +34,9 @@ class AnnotateOptions:
     )
     feedback: tuple[Path, ...] = option((), help="The two runs whose feedback is compared.", metavar="RUN")
     raters: int = option(1, least=1, most=1000, help="Number of raters; each gets a personal link.")
+    rater: tuple[str, ...] = option(
+        (), help="The name of a rater, once for each, in place of --raters.", metavar="NAME"
+    )
     overlap: int = option(0, least=0, help="Number of raters for each question; 0: all.")
     repeats: float = option(0.0, least=0, most=0.5, help="Share of a rater's questions that are repeated.")
     training: int = option(0, least=0, help="Number of practice questions with a known label at the start.")
@@ -69,7 +72,7 @@ def annotate(asked: AnnotateOptions, media: MediaOptions, shown: JsonOptions) ->
     from dikast.annotation.active_order import uncertainty_of
     from dikast.annotation.labelling_questions import read_questions
     from dikast.annotation.labelling_server import LabelServer
-    from dikast.annotation.session import Shares, judged_by, opened
+    from dikast.annotation.session import Shares, judged_by, named, opened
     from dikast.core.rubric import load_rubric
     from dikast.surface.judge_runs import columns_of
 
@@ -91,7 +94,10 @@ def annotate(asked: AnnotateOptions, media: MediaOptions, shown: JsonOptions) ->
     kind = _kind(asked)
     questions = read_questions(asked.items, columns_of(asked.map), rubric, kind, asked.feedback)
     judged = None if asked.run is None else judged_by(asked.run, questions)
-    shares = Shares(asked.raters, asked.overlap, asked.repeats, asked.training, asked.seed)
+    if asked.rater and asked.raters not in (1, len(asked.rater)):
+        raise UserError(f"--raters {asked.raters} and {len(asked.rater)} names (--rater): leave out --raters")
+    names = named(asked.rater)
+    shares = Shares(len(names) or asked.raters, asked.overlap, asked.repeats, asked.training, asked.seed, names)
     spread = uncertainty_of(asked.run, questions) if asked.order == "active" and asked.run is not None else None
     with opened(asked.out, questions, shares, spread) as session:
 
