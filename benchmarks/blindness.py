@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from dikast.worlds.domains.protocol import DRAWN
 from dikast.worlds.domains.registry import DOMAINS
+from dikast.worlds.domains.text_only import DAYS
 from dikast.worlds.domains.vocabulary import COLOURS, CORNERS, SHAPES, SIZES, TEXTURES
 from dikast.worlds.make import make
 from dikast.worlds.sample import Sample
@@ -255,6 +256,8 @@ def _notes(scene: Mapping[str, Any]) -> dict[str, float]:
     found |= {"oldest": max(ages, default=-1), "youngest": min(ages, default=-1)}
     found |= {f"number {name}": n for name, n in numbers.items()}
     found |= {f"at {word}": i for i, word in enumerate(listed)}
+    days = scene.get("days", {})
+    found |= {"days": len(days)} | {f"day of {event}": DAYS.index(day) for event, day in days.items()}
     found["greatest"], found["least"] = max(numbers.values(), default=-1), min(numbers.values(), default=-1)
     return {name: float(value) for name, value in found.items()}
 

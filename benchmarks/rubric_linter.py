@@ -26,6 +26,7 @@ _UNITS = {  # what a text must say when it measures so
     "the size is 2 steps": "small, medium and large, one step apart",
     "the place is 2 or more steps": "a step goes sideways, up or down",
     "percent or more": "Percent are of the right number",
+    "the day is off": "The week runs from Monday to Sunday",
     "letters are wrong": "that must be replaced, added or dropped",
 }
 _NUMBER = re.compile(r"\d+")

@@ -54,6 +54,7 @@ _FAR = {
     "comparison": 2,
     "sum": 20,
     "list": 2,
+    "day": 2,
     "reading": 2,
     "number": 20,
     "cell": 20,

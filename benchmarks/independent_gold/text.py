@@ -10,6 +10,8 @@ _KEYS = {
     "pet": ("keeps a", "cat|dog|parrot|snake|horse"),
     "drink": ("drinks", "tea|coffee|milk|juice|water"),
 }
+_WEEK = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+_E, _D = "(market|concert|meeting|exam|match|picnic|parade|lecture)", f"({'|'.join(_WEEK)})"
 _W = "(fig|kiwi|lemon|mango|olive|pear|plum|rice)"
 
 
@@ -45,6 +47,10 @@ def _patterns() -> list[tuple[str, str, str, str]]:
     found += [
         ("place", "", p, "vs") for p in (f"at place {_N} is the word {_W}", f"we note place {_N} for the word {_W}")
     ]
+    found += [
+        ("day", "", p, "sv") for p in (f"(?:look, )?the {_E} is on {_D}", f"the day of the {_E} is {_D}", f"{_E}: {_D}")
+    ]
+    found += [("day", "", p, "vs") for p in (f"{_D} is the day of the {_E}", f"we note {_D} for the {_E}")]
     return found
 
 
@@ -65,11 +71,11 @@ class TextReader:
                 g = dict(zip(order, match.groups(), strict=True))
                 if kind in ("fact", "age"):
                     subject: tuple[str, ...] = (g["s"].capitalize(), key)
-                elif kind == "place":
+                elif kind in ("place", "day"):
                     subject = (g["s"],)
                 else:
                     subject = (g["s"].upper(), g["t"].upper())
-                return kind, subject, g["v"] if kind == "fact" else int(g["v"])
+                return kind, subject, g["v"] if kind in ("fact", "day") else int(g["v"])
         raise ValueError(f"no reading of {sentence!r}")
 
     def off(self, kind: str, subject: tuple[str, ...], said: Any) -> tuple[str, int]:
@@ -79,6 +85,9 @@ class TextReader:
             true = graph["people"].get(subject[0], {}).get(subject[1])
             if kind == "fact":
                 return "fact", 9 if true is None else int(true.lower() != said)
+        elif kind == "day":
+            true = graph.get("days", {}).get(subject[0])
+            return "day", 9 if true is None else abs(_WEEK.index(true.lower()) - _WEEK.index(said))
         elif kind == "place":
             places = [i for i, word in enumerate(_edited(graph), 1) if word == subject[0]]
             return "list", abs(places[0] - said) if places else 99

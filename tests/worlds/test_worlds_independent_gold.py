@@ -114,6 +114,13 @@ _TURNS = {
     "lowest": "highest",
     "up": "down",
     "down": "left",
+    "monday": "tuesday",
+    "tuesday": "wednesday",
+    "wednesday": "monday",
+    "thursday": "sunday",
+    "friday": "thursday",
+    "saturday": "friday",
+    "sunday": "saturday",
 }
 _SHAPES = ("circle", "square", "triangle", "diamond", "cross", "star", "ring", "heart")
 
@@ -145,9 +152,9 @@ def flipped(kind: str, sentence: str) -> str:
     return re.sub(rf"\b({words})\b", lambda m: _TURNS[m[0]], sentence, count=1)
 
 
-@pytest.mark.parametrize("domain", sorted(DOMAINS))
-def test_no_flipped_claim_goes_unnoticed(domain: str) -> None:
-    maker = Maker(Settings(domain=domain, split="all", seed=5, edits=False, form=0))
+@pytest.mark.parametrize(("domain", "version"), [*((domain, 3) for domain in sorted(DOMAINS)), ("text", 4)])
+def test_no_flipped_claim_goes_unnoticed(domain: str, version: int) -> None:
+    maker = Maker(Settings(domain=domain, split="all", seed=5, edits=False, form=0, version=version))
     noticed, index = 0, 0
     kinds = set()
     while noticed < 1000:
@@ -163,7 +170,8 @@ def test_no_flipped_claim_goes_unnoticed(domain: str) -> None:
                 assert reader.off(*reader.read(plain))[1] > 0, f"{said.text} -> {false}"
                 noticed += 1
                 kinds.add(said.claim.kind)
-    assert kinds == {kind for each in DOMAINS[domain].kinds.values() for kind in each}
+    came_later = {"day"} if version < 4 else set()
+    assert kinds == {kind for each in DOMAINS[domain].kinds.values() for kind in each} - came_later
 
 
 def test_a_sentence_without_a_reading_is_an_error() -> None:

@@ -18,6 +18,7 @@ _DRAWS = {"objects": ("scenes", "pictures"), "style": ("scenes", "clips", *DRAWN
 _EIGHT = "tells its things apart by their shapes, and training shows as many things as there are shapes"
 _WHY = {("objects", "clips"): _EIGHT, ("objects", "retouch"): _EIGHT}
 TIES = 33  # percent
+_FROM_4 = ("day",)  # aspects, and kinds of claims, that earlier versions have not
 _LARGEST = 16  # responses to one instruction
 
 
@@ -63,8 +64,13 @@ class Settings:
 
     @property
     def generator(self) -> str:
-        """The version as records name it; 4.1 draws other items than 4 did until 2026-11-24."""
-        return "worlds/4.1" if self.version == 4 else f"worlds/{self.version}"
+        """The version as records name it.
+
+        4.1 draws other items than 4 did until 2026-11-24, and 4.2, of text, other notes than 4.1 until 2026-11-26.
+        """
+        if self.version == 4:
+            return "worlds/4.2" if self.domain == "text" else "worlds/4.1"
+        return f"worlds/{self.version}"
 
     def the_domain(self) -> Domain:
         """The domain by name."""
@@ -73,6 +79,8 @@ class Settings:
     def rules(self) -> Rules:
         """The split's rules with these settings put in; UserError names the setting that cannot be met."""
         rules = rules_of(self.split)
+        if self.version < 4:
+            rules = replace(rules, kinds_out=(*rules.kinds_out, *_FROM_4))
         self._check_names(rules)
         self._check_numbers()
         objects = self.objects or _fit(rules.objects, self.grid)
@@ -122,6 +130,8 @@ class Settings:
                 raise UserError(
                     f"aspects: no operator makes errors of {aspect!r} in {self.domain!r}; it has {', '.join(kinds)}"
                 )
+            if aspect in _FROM_4 and self.version < 4:
+                raise UserError(f"aspects: {aspect!r} came with version 4: --version 4 has it")
             if aspect in rules.held_aspects or aspect in rules.kinds_out:
                 raise UserError(f"aspects: {aspect!r} is held out of the split {self.split!r}; the split 'all' has it")
         if self.aspects and all(aspect in FORM_ASPECTS or not kinds[aspect] for aspect in self.aspects):

@@ -108,6 +108,8 @@ def _notes(kind: str, args: Args, notes: GivenText) -> Args | None:
         true = notes.people.get(args[0], {}).get(args[1])
     elif kind == "place":
         true = notes.edited.index(args[0]) + 1 if args[0] in notes.edited else None
+    elif kind == "day":
+        true = notes.days.get(str(args[0]))
     else:
         known = args[0] in notes.numbers and args[1] in notes.numbers
         sign = 1 if kind == "plus" else -1

@@ -1,4 +1,4 @@
-"""The domain of text only: facts and numbers in notes, sums of named numbers, and edits of a list.
+"""The domain of text only: facts, numbers and days in notes, sums of named numbers, and edits of a list.
 
 The notes are part of the instruction and take the role of the picture: they are made after the sentences about them.
 """
@@ -15,6 +15,8 @@ FIELDS = {
     "pet": ("keeps a", ("cat", "dog", "parrot", "snake", "horse")),
     "drink": ("drinks", ("tea", "coffee", "milk", "juice", "water")),
 }
+EVENTS = ("market", "concert", "meeting", "exam", "match", "picnic", "parade", "lecture")
+DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 LETTERS = "KLMNPQRSTW"
 WORDS = ("fig", "kiwi", "lemon", "mango", "olive", "pear", "plum", "rice")
 EDITS = ("Reverse the list.", "Move the first word to the end.", "Drop the last word.")
@@ -62,22 +64,33 @@ _TEMPLATES = {
         "At place {c} is the word {a}.",
         "We note place {c} for the word {a}.",
     ),
+    "day": (
+        "The {a} is on {c}.",
+        "The day of the {a} is {c}.",
+        "{a}: {c}.",
+        "Look, the {a} is on {c}.",
+        "{c} is the day of the {a}.",
+        "We note {c} for the {a}.",
+    ),
 }
 
 
 @dataclass(slots=True)
 class GivenText:
-    """The given text as data: facts about people, the named numbers, the list before and after its edit."""
+    """The given text as data: facts about people, the named numbers, the list before and after its edit, and (from
+    version 4 on) the days of events.
+    """
 
     people: dict[str, dict[str, Any]] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)
     given: list[str] = field(default_factory=list)
     edit: str = ""
     edited: list[str] = field(default_factory=list)
+    days: dict[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """The notes as JSON."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        """The notes as JSON; without days where there are none, as in earlier versions."""
+        return {name: getattr(self, name) for name in self.__slots__ if name != "days" or self.days}
 
 
 @dataclass(slots=True)
@@ -86,12 +99,18 @@ class _Taken:
     letters: list[str]
     words: list[str]
     places: set[int] = field(default_factory=set)
+    events: list[str] = field(default_factory=list)
 
 
 def percent_off(stated: int, true: int) -> int:
     """The error in per cent of the true number (of 1 if it is 0), rounded, at least 1 unless it is correct."""
     size = max(1, abs(true))
     return 0 if stated == true else max(1, (200 * abs(stated - true) + size) // (2 * size))
+
+
+def days_off(stated: str, true: str) -> int:
+    """The error in days of one week, which runs from Monday to Sunday."""
+    return abs(DAYS.index(stated) - DAYS.index(true))
 
 
 class Texts:
@@ -103,6 +122,7 @@ class Texts:
         "number": ("age",),
         "sum": ("plus", "minus"),
         "list": ("place",),
+        "day": ("day",),
     }
 
     def begin(self, draft: Draft) -> None:
@@ -111,9 +131,11 @@ class Texts:
         facts = [(name, key) for name in NAMES for key in (*FIELDS, "age")]
         draft.budget = 99
         draft.notes = _Taken(rng.shuffled(facts), rng.shuffled(LETTERS), rng.shuffled(WORDS))
+        if draft.rules.version >= 4:
+            draft.notes.events = rng.shuffled(EVENTS)
 
     def draw(self, draft: Draft, kind: str) -> Slot | None:
-        """A slot about a fact, a sum or a place in the list that no other slot mentions."""
+        """A slot about a fact, a sum, a place in the list or a day that no other slot mentions."""
         rng, taken = draft.rng, draft.notes
         if kind in ("plus", "minus"):
             if len(taken.letters) < 2:
@@ -124,6 +146,12 @@ class Texts:
             return Slot(kind, "sum", (a, b), universe, draft.stated(universe), what, f"What is {what}?")
         if kind == "place":
             return self._place(draft, taken)
+        if kind == "day":
+            if not taken.events:
+                return None
+            event, week = taken.events.pop(), list(DAYS)
+            about = f"the day of the {event}"
+            return Slot(kind, "day", (event,), week, draft.stated(week), about, f"On which day is the {event}?")
         fits = [i for i, (_, key) in enumerate(taken.facts) if (key == "age") == (kind == "age")]
         if not fits:
             return None
@@ -147,7 +175,9 @@ class Texts:
         return slots
 
     def distance(self, slot: Slot, stated: State, state: State) -> int:
-        """Per cent for numbers, positions in the list, 0 or 1 for facts."""
+        """Per cent for numbers, positions in the list, days of one week, 0 or 1 for facts."""
+        if slot.kind == "day":
+            return days_off(stated, state)
         if slot.kind == "fact":
             return int(stated != state)
         return abs(stated - state) if slot.kind == "place" else percent_off(stated, state)
@@ -167,6 +197,8 @@ class Texts:
                 if state in edited:
                     return None
                 edited[state] = slot.subject[0]
+            elif slot.kind == "day":
+                notes.days[slot.subject[0]] = state
             else:
                 b = 1 + rng.below(state - 1) if slot.kind == "plus" else 1 + rng.below(30)
                 a = state - b if slot.kind == "plus" else state + b
@@ -175,6 +207,9 @@ class Texts:
             told.append((name, key, 20 + rng.below(60) if key == "age" else rng.pick(FIELDS[key][1])))
         for name, key, value in rng.shuffled(told):
             notes.people.setdefault(name, {})[key] = value
+        if draft.rules.version >= 4:
+            notes.days |= {event: rng.pick(DAYS) for event in taken.events[: rng.below(3)]}
+            notes.days = {event: notes.days[event] for event in rng.shuffled(sorted(notes.days))}
         if edited or rng.chance(30):
             spare = rng.shuffled(taken.words)
             notes.edited = [edited.get(place) or spare.pop() for place in range(1, _LIST + 1)]
@@ -204,15 +239,20 @@ class Texts:
         elif claim.kind == "place":
             true = graph.edited.index(args[0]) + 1 if args[0] in graph.edited else None
             words = f"{args[0]} is at place {true}"
+        elif claim.kind == "day":
+            true = graph.days.get(args[0])
+            words = f"the day of the {args[0]} is {true}"
         else:
             known = args[0] in graph.numbers and args[1] in graph.numbers
             sign = 1 if claim.kind == "plus" else -1
             true = graph.numbers[args[0]] + sign * graph.numbers[args[1]] if known else None
             words = f"{args[0]} {claim.kind} {args[1]} is {true}"
         if true is None:
-            return ClaimFinding(99 if claim.kind != "fact" else _GONE, "the notes do not say", gone=True)
+            return ClaimFinding(_GONE if claim.kind in ("fact", "day") else 99, "the notes do not say", gone=True)
         if claim.kind == "fact":
             return ClaimFinding(int(true != args[2]), words)
+        if claim.kind == "day":
+            return ClaimFinding(days_off(args[-1], true), words)
         return ClaimFinding(abs(args[-1] - true) if claim.kind == "place" else percent_off(args[-1], true), words)
 
     def missed(self, claims: Sequence[Claim], graph: GivenText) -> int:
@@ -231,6 +271,7 @@ class Texts:
         for name, told in graph.people.items():
             for key, value in told.items():
                 parts.append(f"{name} is {value} years old." if key == "age" else f"{name} {FIELDS[key][0]} {value}.")
+        parts += [f"The {event} is on {day}." for event, day in graph.days.items()]
         parts += [f"{letter} = {n}." for letter, n in graph.numbers.items()]
         if graph.edit:
             parts.append(f"List: {', '.join(graph.given)}. New list: {graph.edit}")

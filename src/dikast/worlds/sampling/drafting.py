@@ -10,7 +10,7 @@ from dikast.worlds.scoring.penalty import Entry, Spec, subject_of
 from dikast.worlds.scoring.rubric_grammar import draw_aspects, draw_weights, draw_wording, held_together
 from dikast.worlds.settings import FORM_ASPECTS, Settings
 
-_OPPOSABLE = ("colour", "size", "texture", "position", "count", "fact", "number", "reading", "value", "moment")
+_OPPOSABLE = ("colour", "size", "texture", "position", "count", "fact", "number", "day", "reading", "value", "moment")
 
 
 @dataclass(slots=True)

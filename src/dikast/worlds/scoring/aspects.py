@@ -103,6 +103,7 @@ _ALL = (
     Aspect("fact", "wrong_fact", "facts", NEVER, ("facts", "what the notes say", "facts from the notes")),
     Aspect("sum", "wrong_number", "percent", 20, ("sums", "arithmetic", "results of sums")),
     Aspect("list", "wrong_place_in_list", "places", 2, ("list edits", "order of the list", "places in the list")),
+    Aspect("day", "wrong_day", "days", 2, ("days", "weekdays", "days of events")),
     Aspect("reading", "misread_text", "letters", 2, ("words read", "reading of words", "written words")),
     Aspect("number", "misread_number", "percent", 20, ("numbers read", "reading of numbers", "written numbers")),
     Aspect("cell", "wrong_cell", "percent", 20, ("table cells", "table entries", "cells of the table")),

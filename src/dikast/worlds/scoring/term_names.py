@@ -28,6 +28,7 @@ _NOUNS: dict[str, tuple[str, ...]] = {
     "number": ("ages", "years of age", "ages of people", "ages in years"),
     "sum": ("sums", "calculations", "results", "additions and differences"),
     "list": ("list places", "list positions", "ranks in the list", "list entries"),
+    "day": ("days", "weekdays", "days of events", "event days"),
     "reading": ("words", "written words", "readings of words", "spellings"),
     "cell": ("table cells", "table entries", "cell values", "table values"),
     "value": ("values", "chart values", "readings of the chart", "charted values"),

@@ -37,6 +37,7 @@ _FAR = {  # aspect -> when a mistake is far off
     "sum": "the number is off by 20 percent or more",
     "number": "the number is off by 20 percent or more",
     "list": "the place is off by 2 or more",
+    "day": "the day is off by 2 or more",
     "reading": "2 or more letters are wrong",
     "cell": "the number is off by 20 percent or more",
     "value": "the number is off by 20 percent or more",
@@ -54,6 +55,7 @@ _UNITS = {
     "number": "Percent are of the right number.",
     "cell": "Percent are of the right number.",
     "value": "Percent are of the right number.",
+    "day": "The week runs from Monday to Sunday.",
     "reading": "Letters are wrong that must be replaced, added or dropped.",
 }
 _RULES = {
