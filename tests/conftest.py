@@ -77,3 +77,20 @@ def tries(request: pytest.FixtureRequest) -> int:
     share = os.environ.get("DIKAST_SOAK", "0.02")
     n: int = mark.args[0]
     return max(1, round(n * (1.0 if share == "full" else float(share))))
+
+
+@pytest.fixture(scope="session")
+def tiny_llava(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the vision-language model that all servers serve."""
+    from engines import live_servers
+
+    return live_servers.tiny_llava(tmp_path_factory.mktemp("models") / "llava")
+
+
+@pytest.fixture(scope="session")
+def vllm_llava(tiny_llava: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The spec of vLLM's server with the vision-language model."""
+    from engines import live_servers
+
+    with live_servers.vllm_server(tiny_llava, tmp_path_factory.mktemp("vllm-llava"), name="tiny") as address:
+        yield f"{address}/v1#tiny"

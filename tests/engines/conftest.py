@@ -15,12 +15,6 @@ def tiny_text(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def tiny_llava(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the vision-language model that all servers serve."""
-    return live_servers.tiny_llava(tmp_path_factory.mktemp("models") / "llava")
-
-
-@pytest.fixture(scope="session")
 def transformers_text(tiny_text: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The spec of `transformers serve` with the text model."""
     with live_servers.transformers_server(tiny_text, tmp_path_factory.mktemp("serve-text")) as address:
@@ -39,11 +33,4 @@ def transformers_llava(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str
 def vllm_text(tiny_text: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The spec of vLLM's server with the text model."""
     with live_servers.vllm_server(tiny_text, tmp_path_factory.mktemp("vllm-text"), name="tiny") as address:
-        yield f"{address}/v1#tiny"
-
-
-@pytest.fixture(scope="session")
-def vllm_llava(tiny_llava: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The spec of vLLM's server with the vision-language model."""
-    with live_servers.vllm_server(tiny_llava, tmp_path_factory.mktemp("vllm-llava"), name="tiny") as address:
         yield f"{address}/v1#tiny"

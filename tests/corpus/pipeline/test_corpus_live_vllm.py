@@ -3,7 +3,7 @@
 Every reply becomes a record that reads back, or is rejected with a reason; nothing is left without one.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,17 +16,8 @@ from dikast.core.media import check_image
 from dikast.core.records import read_items
 from dikast.corpus.pipeline.build import build
 from dikast.corpus.pipeline.recipe_file import load_recipe
-from engines import live_servers
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("servers")]
-
-
-@pytest.fixture(scope="module")
-def teacher(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("vllm")
-    model = live_servers.tiny_llava(folder / "llava")
-    with live_servers.vllm_server(model, folder / "home", name="tiny") as address:
-        yield f"{address}/v1#tiny,retries=1,timeout=300"
 
 
 @dataclass(frozen=True)
@@ -56,8 +47,8 @@ CASES = {
 
 
 @pytest.mark.parametrize("recipe", CASES)
-def test_noise_is_a_record_or_is_rejected_with_a_reason(recipe: str, teacher: str, tmp_path: Path) -> None:
-    case, out = CASES[recipe], tmp_path / "out"
+def test_noise_is_a_record_or_is_rejected_with_a_reason(recipe: str, vllm_llava: str, tmp_path: Path) -> None:
+    case, out, teacher = CASES[recipe], tmp_path / "out", f"{vllm_llava},retries=1,timeout=300"
     case.prepare(tmp_path)
     told: dict[str, Any] = {"recipe": recipe, "teacher": teacher, "near": False, **case.options}
     # greedy: on a CPU vLLM's sampler crashes on a request with a seed ("CPU Generator does not use offset")

@@ -21,9 +21,9 @@ def on_cpu() -> Iterator[None]:
     found = importlib.util.find_spec("vllm")
     if found is None or found.origin is None:  # without an origin it is this folder, taken for a namespace
         pytest.skip("runs where vLLM is installed: make vllm")
-    one_process = {"VLLM_ENABLE_V1_MULTIPROCESSING": "0", "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+    offline = {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in {**VLLM_ON_CPU, **one_process}.items():
+        for name, value in {**VLLM_ON_CPU, **offline}.items():
             patch.setenv(name, value)
         yield
 
