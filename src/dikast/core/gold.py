@@ -170,9 +170,11 @@ class GoldCheck:
         self.looked += 1
         if item.gold_from:
             self.guessed = item.gold_from
-            if not lies_on(value, scale):
+            if alone or not lies_on(value, scale):
                 self.guesses_off += 1
-                self._guess = self._guess or f"{value!r} is not on {scale_text(scale)}"
+                self._alone |= alone
+                due = "does not say which response is better" if alone else f"is not on {scale_text(scale)}"
+                self._guess = self._guess or f"{value!r} {due}"
             return
         number = gold_number(value, scale)
         if number is None:
@@ -229,6 +231,11 @@ class GoldCheck:
         """That a column looks like gold and is kept as metadata, where no item has gold."""
         if self.guess_is_off:
             name = self.guessed
+            if self._alone:
+                return (
+                    f"{name!r} was guessed to be gold but {self._guess}, so it is metadata only: write a, b or tie; "
+                    f"--map gold={name} reads 0 as the first response and 1 as the second",
+                )
             return (
                 f"{name!r} was guessed to be gold but does not lie on the scale ({self.guesses_off:,} of "
                 f"{self.looked:,} values; {self._guess}), so it is metadata only: --map gold={name} makes it gold, "

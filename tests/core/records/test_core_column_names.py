@@ -11,11 +11,13 @@ import orjson
 import pytest
 
 from dikast.core.errors import DataError
+from dikast.core.gold import GoldCheck
 from dikast.core.item import ANSWERERS, ANSWERS, ASKERS, NAMES, REQUESTS, Item
 from dikast.core.part import Image, Text, text_of
 from dikast.core.records import Arrangement, item_of, read_items, scan_items, systems_of, write_items
 from dikast.core.records.column_names import lacking, recognise
 from dikast.core.records.items import scan_rows
+from dikast.core.rubric import Rubric
 from dikast.surface.functions import grade
 
 PAGE = Path(__file__).parents[3] / "docs" / "core.md"
@@ -233,6 +235,99 @@ def test_winners_by_number_count_as_the_columns_do() -> None:
     assert one(prompt="q", response_1="x", response_2="y", winner=2).gold == "b"
     assert one(prompt="q", response_0="x", response_1="y", winner=1).gold == "b"
     assert one(prompt="q", answer_1="x", answer_2="y", winner=1).gold == "a"
+
+
+def test_winners_by_number_of_columns_without_numbers_are_no_gold() -> None:
+    # 1 may be the first (counted from 1) or the second (from 0): as an index it made every first the second
+    for said in (1, 2, 0, 1.0, True, 1.3):
+        item = one(prompt="q", answer_a="x", answer_b="y", winner=said)
+        assert (item.gold, item.gold_from) == (str(int(said) if said == 1 and said is not True else said), "winner")
+        (note,) = checked(item).notes()
+        assert "does not say which response is better, so it is metadata only" in note
+    assert checked(one(prompt="q", answer_a="x", answer_b="y", winner="b")).notes() == ()
+
+
+def checked(item: Item) -> GoldCheck:
+    found = GoldCheck(pairs=True)
+    found.look(item, Rubric("better", "Which is better?"), (0, 1))
+    return found
+
+
+def test_winners_go_by_the_names_of_named_columns(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+
+    def read(first: str, second: str, said: str) -> Any:
+        path.write_text(f"q,answer_1,answer_2,gpt4,claude,winner\nq,one,two,x,y,{said}\n", "utf-8")
+        (item,) = read_items(path, columns={"response_0": first, "response_1": second})
+        return item.gold
+
+    assert read("answer_1", "answer_2", "2") == "b"  # an index made this the third response
+    assert read("answer_2", "answer_1", "2") == "a"
+    assert (read("gpt4", "claude", "claude"), read("gpt4", "claude", "GPT4")) == ("b", "a")
+
+
+def test_responses_named_in_the_other_order_than_their_systems_are_refused() -> None:
+    row = {"question": "q", "answer_a": "x", "answer_b": "y", "model_a": "gpt", "model_b": "llama"}
+    (found,) = scan_rows([row], {"response_0": "answer_a", "response_1": "answer_b"})
+    assert isinstance(found, Item)
+    assert systems_of(found) == ("gpt", "llama")
+    with pytest.raises(DataError, match="--map response_0=answer_a --map response_1=answer_b"):
+        list(scan_rows([row], {"response_0": "answer_b", "response_1": "answer_a"}))
+
+
+@pytest.mark.parametrize(
+    "names", [("response_1", "response_2"), ("answer_a", "answer_b"), ("Response A", "Response B")]
+)
+def test_chosen_and_rejected_beside_the_same_texts_are_gold(names: tuple[str, str]) -> None:
+    def row(first: str, second: str, chosen: str, rejected: str) -> dict[str, str]:
+        return {"prompt": "q", names[0]: first, names[1]: second, "chosen": chosen, "rejected": rejected}
+
+    same = [row("x", "y", "y", "x"), row("z", "w", "z", "w")]
+    found = [each for each in scan_rows(same, {}) if isinstance(each, Item)]
+    assert [(texts(item)[1], item.gold, item.gold_from) for item in found] == [
+        (["x", "y"], "b", "chosen"), (["z", "w"], "a", "chosen")]  # fmt: skip
+    with pytest.raises(DataError, match="could both be the responses") as caught:  # once for the file
+        list(scan_rows([row("x", "y", "u", "v"), *same], {}))
+    later = list(scan_rows([*same, row("x", "y", "x", "v")], {}))
+    assert str(later[2]).startswith("rows:2: ")
+    assert "could both be the responses" in str(later[2])
+    lines = str(caught.value).partition(": write ")[2].split(", or ")
+    flags = [dict(flag.split("=") for flag in shlex.split(line)[1::2]) for line in lines]
+    chosen, others = (
+        [
+            (texts(item)[1], item.gold)
+            for item in scan_rows([row("x", "y", "u", "v"), *same], each)
+            if isinstance(item, Item)
+        ]
+        for each in flags
+    )
+    assert chosen == [(["u", "v"], "a"), (["y", "x"], "a"), (["z", "w"], "a")]  # as of a file of these two alone
+    assert others == [(["x", "y"], None), (["x", "y"], None), (["z", "w"], None)]
+
+
+@pytest.mark.parametrize("one_of", ["response", "output"])
+@pytest.mark.parametrize("two", [("chosen", "rejected"), ("answer_a", "answer_b"), ("response_0", "response_1")])
+def test_one_response_beside_two_is_asked_for(one_of: str, two: tuple[str, str]) -> None:
+    row = {"question": "q", one_of: "x", two[0]: "y", two[1]: "z"}
+    with pytest.raises(DataError, match="could both be the responses") as caught:
+        list(scan_rows([row], {}))
+    lines = str(caught.value).partition(": write ")[2].split(", or ")
+    found = [next(scan_rows([row], dict(flag.split("=") for flag in shlex.split(line)[1::2]))) for line in lines]
+    assert sorted(texts(item)[1] for item in found if isinstance(item, Item)) == [["x"], ["y", "z"]]
+
+
+def test_the_answer_beside_a_pair_is_the_reference() -> None:
+    item = one(question="q", answer="right", answer_a="x", answer_b="y")
+    assert (texts(item)[1], item.reference and text_of(item.reference)) == (["x", "y"], "right")
+
+
+@pytest.mark.parametrize("name", ["Chosen", "chosen"])
+def test_the_better_of_named_responses_is_gold(name: str) -> None:
+    row = {"prompt": "q", name: "x", "rejected": "y"}
+    assert one(**row).gold == "a"
+    (first,) = scan_rows([row], {"response_0": name, "response_1": "rejected"})
+    (second,) = scan_rows([row], {"response_0": "rejected", "response_1": name})
+    assert [each.gold for each in (first, second) if isinstance(each, Item)] == ["a", "b"]
 
 
 def test_gold_is_guessed_from_one_column_and_stays_metadata() -> None:

@@ -2,22 +2,24 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import orjson
 
 from dikast.core.errors import DataError, UserError
-from dikast.core.item import ITEM_KEYS, SPOKEN, Item, item_from, plain_name
+from dikast.core.item import ITEM_KEYS, NAMES, SPOKEN, Item, item_from, plain_name
 from dikast.core.part import number_as_text
 from dikast.core.records.column_names import (
     SYSTEMS,
     Recognised,
+    check_order,
     in_words,
     likely_instruction,
     recognise,
     system_columns,
+    two_groups,
     winner,
 )
 from dikast.core.records.conversations import foreign_record, turns_in, with_conversations
@@ -99,6 +101,9 @@ class Arranger:
                     hint = f"the field comes first: {columns[name]}={name}"
                 raise UserError(f"columns: {name!r} is not a field of an item: {hint}")
         self._columns, self._cells, self.reading = columns, cells, reading
+        self._left_out = [name for name, column in columns.items() if not column]
+        if any(map(NUMBERED.fullmatch, columns)):
+            self._left_out += [name for name in ("response", "responses") if name not in columns]
         self._path = ""  # of the current record
         self._shapes: dict[tuple[str, ...], tuple[Recognised, tuple[str, ...], dict[str, str]]] = {}
         self._first: tuple[tuple[str, ...], set[str]] | None = None  # the keys of the first record, and those used
@@ -144,10 +149,8 @@ class Arranger:
             self._measure(value)
         guessed = value.get(shape.gold) if shape.gold else None
         displaced: dict[str, Any] = {}
-        if shape.moves or "" in self._columns.values():
-            value, displaced = _moved(
-                value, shape.moves, [name for name, column in self._columns.items() if not column]
-            )
+        if shape.moves or self._left_out:
+            value, displaced = _moved(value, shape.moves, self._left_out)
         if self._cells:
             value = {key: cell_value(key, cell, path=self._path, line=record.line) for key, cell in value.items()}
             if "responses" in value and value.get("response") == "":
@@ -163,7 +166,8 @@ class Arranger:
             value = {key: each for key, each in value.items() if key not in responses}
             value["responses"] = said
         if shape.gold and guessed not in (None, ""):
-            value = value | self._guess(guessed, shape, record)
+            columns_of = [self._columns.get(name) or name for name in responses]
+            value = value | self._guess(guessed, shape, record, columns_of)
         if self.reading.ids == "content":
             try:
                 value = with_conversations(value, shape.messages)
@@ -210,21 +214,24 @@ class Arranger:
             if length:
                 self.reading.lengths[key] = self.reading.lengths.get(key, 0) + length
 
-    def _guess(self, said: Any, shape: Recognised, record: Record) -> dict[str, Any]:
-        """Gold that nobody named, of a pair as "a", "b" or "tie"."""
-        if shape.gold in shape.responses:
-            return {"gold": "a", "gold_from": shape.gold}
+    def _guess(self, said: Any, shape: Recognised, record: Record, responses: Sequence[str]) -> dict[str, Any]:
+        """Gold that nobody named, of a pair as "a", "b" or "tie"; `responses` are the columns of the responses."""
+        value = record.value
+        if shape.preferred:
+            texts, better = [value[each] for each in responses], [value[each] for each in shape.preferred]
+            if better not in (texts, texts[::-1]):
+                told = two_groups([shape.preferred, responses], list(value))
+                error = DataError(told, path=self._path, line=record.line, field="responses")
+                raise _of_all(error, self._measured == 1)
+            return {"gold": "ab"[better != texts], "gold_from": shape.gold}
+        if shape.gold in responses:
+            return {"gold": "ab"[list(responses).index(shape.gold)], "gold_from": shape.gold}
         if isinstance(said, str) and self._cells:
             said = number_in(said.strip())
-        if plain_name(shape.gold) in ("winner", "preference", "human_preference"):
-            names = {plain_name(key): key for key in record.value}
-            both = next(
-                ([record.value[names[a]], record.value[names[b]]] for a, b in SYSTEMS if {a, b} <= set(names)), []
-            )
-            numbered = shape.numbered
-            if numbered is None and (first := [int(m[1]) for key in record.value if (m := NUMBERED.fullmatch(key))]):
-                numbered = min(first)
-            said = winner(said, both, numbered)
+        if plain_name(shape.gold) in NAMES["gold of a pair"]:
+            names = {plain_name(key): key for key in value}
+            both = next(([value[names[a]], value[names[b]]] for a, b in SYSTEMS if {a, b} <= set(names)), [])
+            said = winner(said, both, responses)
         return {"gold": said, "gold_from": shape.gold}
 
     def _shape(self, keys: tuple[str, ...], record: Record) -> tuple[Recognised, tuple[str, ...]]:
@@ -238,8 +245,11 @@ class Arranger:
                 message = f"there is no column {column!r} to read {name!r} from: {hint}"
                 raise _of_all(DataError(message, path=path, line=record.line, field=name), first)
         moved = set(self._columns.values())
-        named = [key for key in keys if key not in moved] + [name for name, column in self._columns.items() if column]
-        numbered = {int(match[1]): key for key in named if (match := NUMBERED.fullmatch(key))}
+        named = [name for name, column in self._columns.items() if column]
+        free = [key for key in keys if key not in moved]
+        if {"response", "responses"} & {*named} or any(NUMBERED.fullmatch(name) and name in free for name in named):
+            free = []  # other responses than the file's own are named
+        numbered = {int(match[1]): key for key in (*free, *named) if (match := NUMBERED.fullmatch(key))}
         if first and not self.reading.own:
             own = [key for key in keys if key in numbered.values() or key in _TOLD]
             self.reading.own = tuple(key for key in own if key not in moved and key not in self._columns)
@@ -248,17 +258,20 @@ class Arranger:
             message = f"responses are numbered from 0 without a gap, this has {', '.join(sorted(numbered.values()))}"
             raise _of_all(DataError(message, path=path, line=record.line, field="responses"), first)
         chosen = tuple((name, column) for name, column in self._columns.items() if column)
+        own_names = tuple(numbered[i] for i in sorted(numbered))
         if self.reading.ids == "line":
-            return Recognised(chosen), tuple(numbered[i] for i in sorted(numbered))
-        settled = {**self._columns, **({"responses": "", "response": ""} if numbered else {})}
+            return Recognised(chosen), own_names
+        mapped = any(name in self._columns for name in own_names)
+        settled = {**self._columns, **({"responses": "", "response": ""} if mapped else {})}
         try:
-            found = recognise(keys, settled)
+            found = recognise(keys, settled, () if mapped else own_names)
+            check_order([self._columns.get(name) or name for name in own_names], keys)
             self._note(found)
             self._check_slips(keys, {*found.guessed(), *numbered.values(), *self._columns.values()})
         except DataError as error:
             told = str(error).removeprefix(f"field {error.field!r}: ")
             raise _of_all(DataError(told, path=path, line=record.line, field=error.field), first) from None
-        return found._replace(moves=(*chosen, *found.moves)), tuple(numbered[i] for i in sorted(numbered))
+        return found._replace(moves=(*chosen, *found.moves)), own_names
 
     def _note(self, found: Recognised) -> None:
         """Keep what was guessed; DataError where a column was something else in an earlier record."""

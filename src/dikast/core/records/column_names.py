@@ -47,8 +47,8 @@ class Recognised(NamedTuple):
     moves: tuple[tuple[str, str], ...] = ()  # (field, column)
     responses: tuple[str, ...] = ()  # columns that become the list of responses
     gold: str = ""  # the column that gold is guessed from
+    preferred: tuple[str, ...] = ()  # two columns that repeat the responses, the better first
     messages: str = ""  # the column of a conversation that ends with the response
-    numbered: int | None = None  # the number of the first response where the columns have numbers
     answered: bool = False  # whether responses have columns of their own, beside a conversation
 
     def guessed(self) -> dict[str, str]:
@@ -62,19 +62,18 @@ class Recognised(NamedTuple):
         return found
 
 
-def recognise(keys: Sequence[str], named: Mapping[str, str]) -> Recognised:
+def recognise(keys: Sequence[str], named: Mapping[str, str], numbered: Sequence[str] = ()) -> Recognised:
     """What the columns of a record hold. `named` fields are settled; "" as a column settles that there is none.
 
+    `numbered` are columns whose own names say that they are responses (`response_0`, ...), unless some were named.
     A field's own name wins. DataError where two columns could be the same field, with the `--map` to write.
     """
-    taken = set(named.values())
+    taken = {*named.values(), *numbered}
     free = {plain_name(key): key for key in reversed(keys) if key not in taken}
     has = {*named, *(key for key in keys if key not in taken and key in ITEM_KEYS)}
     moves: dict[str, str] = {}
-    pair, numbered = _pair(free, has, keys)
-    if pair:
-        for each in pair:
-            free.pop(plain_name(each))
+    pair, preferred = ((), ()) if "responses" in has or named.get("response") else _pair(free, keys, tuple(numbered))
+    free = {name: key for name, key in free.items() if key not in {*pair, *preferred}}
     responded = bool(pair) or bool(has & {"response", "responses"})
 
     def one(field: str) -> None:
@@ -92,14 +91,18 @@ def recognise(keys: Sequence[str], named: Mapping[str, str]) -> Recognised:
         one(field)
     if not responded:
         one("response")
-    elif "response" in keys and not {"response", "responses"} & named.keys():
+    elif not {"response", "responses"} & named.keys():
         clear = NAMES["response"][1 : _FIRST["response"]]
         rivals = [free[name] for name in clear if name in free and free[name] not in moves.values()]
-        if rivals:
-            raise DataError(_unclear("response", [*rivals, "response"], keys), field="response")
+        if "response" in keys:
+            rivals.append("response")
+        if pair and rivals:
+            raise DataError(two_groups([*([each] for each in rivals), pair], keys), field="responses")
+        if "response" in keys and len(rivals) > 1:
+            raise DataError(_unclear("response", rivals, keys), field="response")
     for field in ("reference", "context", "image", "images"):
         if field in ("reference", "context"):
-            _second(field, free, has, moves)
+            _second(field, free, has, moves, answered=responded or "response" in moves)
         else:
             one(field)
     pictured = {"image", "images"} & {*has, *moves}
@@ -108,13 +111,15 @@ def recognise(keys: Sequence[str], named: Mapping[str, str]) -> Recognised:
     talk = next((free[name] for name in NAMES["messages"] if name in free), "")
     answered = responded or "response" in moves
     complete = answered and ("instruction" in moves or "instruction" in has)
-    gold = "" if "gold" in has else _gold(free, pair=bool(pair) or "responses" in has, chosen="chosen" in pair)
+    gold = ""
+    if "gold" not in has:
+        gold = _better(pair, preferred, named) or _gold(free, pair=bool(pair) or "responses" in has)
     return Recognised(
         tuple((field, column) for field, column in moves.items() if field != column),
-        pair,
+        () if pair == tuple(numbered) else pair,
         gold,
+        preferred,
         "" if complete else talk,
-        numbered,
         answered,
     )
 
@@ -126,26 +131,23 @@ def _tier(field: str, column: str) -> int:
     return 0 if at < clear else 1 if at < len(names) - 1 else 2
 
 
-def _second(field: str, free: Mapping[str, str], has: set[str], moves: dict[str, str]) -> None:
+def _second(field: str, free: Mapping[str, str], has: set[str], moves: dict[str, str], *, answered: bool) -> None:
     """A reference or a context: the first of its names that no other field has taken."""
     if field not in has:
         for name in NAMES[field]:
             if name in free and free[name] not in moves.values():
-                if (name, field) == ("answer", "reference") and not (
-                    has & {"response", "responses"} or "response" in moves
-                ):
+                if (name, field) == ("answer", "reference") and not answered:
                     continue
                 moves[field] = free[name]
                 return
 
 
-def _pair(free: Mapping[str, str], has: set[str], keys: Sequence[str]) -> tuple[tuple[str, ...], int | None]:
-    """The columns of several responses, and the number of the first where they are numbered."""
-    if "responses" in has:
-        return (), None
-    pairs: list[tuple[tuple[str, ...], int | None]] = []
-    if "chosen" in free and "rejected" in free:
-        pairs.append(((free["chosen"], free["rejected"]), None))
+def _pair(
+    free: Mapping[str, str], keys: Sequence[str], numbered: tuple[str, ...]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The columns of several responses, and `chosen` and `rejected` where these repeat two of them."""
+    better = (free["chosen"], free["rejected"]) if {"chosen", "rejected"} <= free.keys() else ()
+    pairs = [each for each in (better, numbered) if each]
     gap: list[str] = []
     series: dict[str, dict[str, str]] = {}
     for name, key in free.items():
@@ -154,26 +156,44 @@ def _pair(free: Mapping[str, str], has: set[str], keys: Sequence[str]) -> tuple[
     for stem in PAIRS:
         found = series.get(stem, {})
         if {"a", "b"} <= found.keys():
-            pairs.append(((found["a"], found["b"]), None))
+            pairs.append((found["a"], found["b"]))
         numbers = sorted(int(each) for each in found if each.isdigit())
-        if len(numbers) > 1 and stem != "response":  # `response_0`, ... are fields of their own
+        if len(numbers) > 1:
             if numbers[0] > 1 or numbers != list(range(numbers[0], numbers[0] + len(numbers))):
                 gap = gap or sorted(found.values())
             else:
-                pairs.append((tuple(found[str(number)] for number in numbers), numbers[0]))
+                pairs.append(tuple(found[str(number)] for number in numbers))
+    if better and len(pairs) == len(pairs[-1]) == 2:
+        return pairs[1], better  # the records show whether the texts are the same
     if len(pairs) > 1:
-        first = in_words([(f"response_{i}", column) for i, column in enumerate(pairs[0][0])])
-        told = " and ".join(f"({', '.join(map(repr, each))})" for each, _ in pairs)
-        told += f" could both be the responses; the columns are {', '.join(keys)}: name those that are with {first}"
-        raise DataError(told, field="responses")
+        raise DataError(two_groups(pairs, keys), field="responses")
     if gap and not pairs:
         raise DataError(f"responses are numbered from 0 without a gap, this has {', '.join(gap)}", field="responses")
-    return pairs[0] if pairs else ((), None)
+    return pairs[0] if pairs else (), ()
 
 
-def _gold(free: Mapping[str, str], *, pair: bool, chosen: bool) -> str:
-    if chosen:
-        return free.get("chosen", "chosen")
+def two_groups(groups: Sequence[Sequence[str]], keys: Sequence[str]) -> str:
+    """What to say where several groups of columns could be the responses, with the flags that name each."""
+    told = " and ".join(f"({', '.join(map(repr, each))})" if len(each) > 1 else repr(each[0]) for each in groups)
+    flags = [
+        in_words([(f"response_{i}" if len(each) > 1 else "response", column) for i, column in enumerate(each)])
+        for each in groups
+    ]
+    both = "both" if len(groups) == 2 else "all"
+    return f"{told} could {both} be the responses; the columns are {', '.join(keys)}: write {', or '.join(flags)}"
+
+
+def _better(pair: Sequence[str], preferred: Sequence[str], named: Mapping[str, str]) -> str:
+    """The column of the better of two responses, recognised or named, where one is called so; "" for none."""
+    responses = [named[field] for field in ("response_0", "response_1") if named.get(field)]
+    for both in (pair, preferred, responses if "response_2" not in named else ()):
+        names = {plain_name(column): column for column in both}
+        if names.keys() == {"chosen", "rejected"}:
+            return names["chosen"]
+    return ""
+
+
+def _gold(free: Mapping[str, str], *, pair: bool) -> str:
     found = [free[name] for name in NAMES["gold of a pair" if pair else "gold"] if name in free]
     return found[0] if len(found) == 1 else ""  # of several none is taken
 
@@ -281,22 +301,40 @@ def _speaks_of(column: str, words: re.Pattern[str]) -> bool:
     return words.search(f"_{plain_name(column)}_") is not None
 
 
-def winner(value: Any, systems: Sequence[str], numbered: int | None) -> Any:
-    """Which response is better, as gold says it of pairs: "a", "b" or "tie"; other spellings stay as they are."""
+def winner(value: Any, systems: Sequence[str], columns: Sequence[str]) -> str:
+    """Which response is better, as gold says it of pairs: "a", "b" or "tie"; what says neither stays, as text.
+
+    `columns` hold the responses. A number is read only if it is the number of a column: where columns have none, 1
+    could be the first or the second.
+    """
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     said = plain_name(str(value))
     if str(value).strip().casefold() in _TIES or said in _TIES:
         return "tie"
     if value in systems and len(set(systems)) == len(systems):
-        return "ab"[list(systems).index(value)] if systems.index(value) < 2 else value
-    first = None if numbered is None else str(numbered)
-    for place, letter in enumerate("ab"):
-        number = None if first is None else str(int(first) + place)
-        ends = {letter, ("first", "second")[place], ("left", "right")[place]} | ({number} if number else set())
-        if said in ends or any(said == f"{stem}_{end}" for stem in (*PAIRS, "model", "system") for end in ends):
-            return letter
-    return value
+        return "ab"[list(systems).index(value)] if systems.index(value) < 2 else str(value)
+    for place, column in enumerate(map(plain_name, columns[:2])):
+        match = _PART.fullmatch(column)
+        end = match[2] if match else "ab"[place]
+        ends = {end, ("first", "second")[place], ("left", "right")[place], *(["ab"[place]] if end.isdigit() else [])}
+        if said in {*ends, column, *(f"{stem}_{each}" for stem in (*PAIRS, "model", "system") for each in ends)}:
+            return "ab"[place]
+    return str(value)
+
+
+def check_order(columns: Sequence[str], keys: Sequence[str]) -> None:
+    """DataError where `columns`, named as the first and the second response, are in the other order by their names,
+    and `keys` have names of systems, which follow that of the names.
+    """
+    ends = [match[2] for each in columns[:2] if (match := _PART.fullmatch(plain_name(each)))]
+    names = {plain_name(key): key for key in keys}
+    systems = next(((names[a], names[b]) for a, b in SYSTEMS if a in names and b in names), ())
+    if systems and len(ends) == 2 and ends[0] > ends[1]:
+        told = f"{systems[0]!r} names the system of {columns[1]!r}, which is to be response_1: write"
+        first, second, *_ = columns
+        told += f" {in_words([('response_0', second), ('response_1', first)])}"
+        raise DataError(told, field="response_0")
 
 
 def system_columns(item: Item) -> tuple[str, ...]:
