@@ -416,6 +416,26 @@ def test_a_model_that_takes_no_temperature_says_what_to_write() -> None:
     assert server.bodies[-1]["max_tokens"] == 1024
 
 
+def test_a_reasoning_model_of_a_proxy_is_learnt_from_its_refusals(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("PROXY_KEY", OpenAIServer.key)
+    with OpenAIServer(model="house-model") as server:
+        spec = f"{server.url}/v1#house-model,key_env=PROXY_KEY,{FAST}"
+        with open_engine(spec) as engine:  # its temperature is part of the keys: the user says it
+            assert '{"temperature":null}' in str(next(iter(engine.stream([ask()]))).error)
+        caplog.clear()
+        with open_engine(f'{spec},extra={{"temperature":null}}') as engine:
+            done = list(engine.stream([ask(i, readout=READ) for i in range(40)]))
+            again = list(engine.stream([ask(40 + i, readout=READ) for i in range(40)]))
+    assert [each.error for each in (*done, *again)] == [None] * 80  # those in flight at once conceded to each other
+    assert [record.getMessage().partition(": ")[2] for record in caplog.records] == [
+        "the server refuses 'max_tokens': asked without it",
+        "the server does not return the requested log-probabilities: verdicts are parsed from its text",
+    ]
+    assert len(server.bodies) == 80
+
+
 @pytest.mark.parametrize("extra", ['{"temperature":null}', '{"temperature":1}'])
 def test_a_temperature_of_the_users_own_leaves_room_for_reasoning(extra: str) -> None:
     with OpenAIServer() as server, open_engine(f"openai:{server.model},url={server.url}/v1,extra={extra}") as engine:

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import orjson
 
@@ -61,10 +61,6 @@ class Asks(Protocol):
 
     def make(self, request: Request, form: Form) -> list[bytes]:
         """The body in pieces; EngineError when the request cannot be asked."""
-        ...
-
-    def fields(self, request: Request, form: Form) -> Mapping[str, Any]:
-        """The parts of the body that may be left out when the server complains about them."""
         ...
 
 
@@ -253,9 +249,8 @@ class Desk:
 
     def _concedes(self, job: Job, failure: Failure, status: int) -> bool:
         """Leave out an optional part that the server complains about; True if the job is ready to be sent again."""
-        fields = self.bodies.fields(job.request, job.form)
-        optional, body = self.bodies.optional, job.body[0]
-        sent = {name: keys for name, keys in optional.items() if any(f'"{key}":'.encode() in body for key in keys)}
+        optional, body = self.bodies.optional, job.body
+        sent = {name: keys for name, keys in optional.items() if any(f'"{key}":'.encode() in body[0] for key in keys)}
         if job.form == "continue" and "continuation" in optional:
             sent["continuation"] = optional["continuation"]
         name = refused_parameter(failure, status, sent) if failure.kind in ("bad_request", "auth") else None
@@ -268,10 +263,8 @@ class Desk:
         if name == "continuation":
             self.answers.continues = False
         job.form = self._form(job.request)
-        if self.bodies.fields(job.request, job.form) == fields and job.conceded > 1:
-            return False
         job.body = self.bodies.make(job.request, job.form)
-        return True
+        return job.body != body  # what another request has conceded meanwhile counts, too
 
 
 def _names(raw: bytes) -> list[str]:
