@@ -202,6 +202,18 @@ def test_where_decides_who_is_in_the_table(tmp_path: Path, run_audit: Run) -> No
     )
 
 
+def test_verdicts_of_weight_0_are_no_games(tmp_path: Path, run_audit: Run) -> None:
+    plain = [{**row, "v": {"A": "A>B", "B": "B>A"}.get(row["v"], row["v"])} for row in rows_with_idle(False)]
+    strong = [{"a": "base", "b": name, "v": "A>>B", "set": "kept"} for name in ("m1", "only-strong") for _ in range(4)]
+    flags = ["--score", "v", "--pairwise", "--first", "a", "--second", "b", "--strong", "0"]
+    found = run_audit(write(tmp_path / "x.csv", [*plain, *strong]), *flags)
+    without = run_audit(write(tmp_path / "y.csv", plain), *flags)
+    board, alone = rows_of(found, "ranking", "player"), rows_of(without, "ranking", "player")
+    assert {name: row for name, row in board.items() if name != "only-strong"} == alone
+    assert (board["only-strong"]["strength"]["value"], board["only-strong"]["rank"]["value"]) == (None, None)
+    assert found["tables"]["ranking"]["title"] == without["tables"]["ranking"]["title"]
+
+
 def test_a_prior_touches_only_those_whom_separation_needs(tmp_path: Path, run_audit: Run) -> None:
     plain = rows_with_idle(False)
     rows = [*plain, *({"a": "base", "b": "never", "v": "A", "set": "kept"} for _ in range(5))]

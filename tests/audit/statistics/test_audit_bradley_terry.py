@@ -16,8 +16,9 @@ from dikast.audit.statistics.paired_comparison.bradley_terry import (
     bradley_terry,
     fit_players,
 )
+from dikast.audit.statistics.paired_comparison.cycles import cyclic_triples, win_matrix
 from dikast.audit.statistics.paired_comparison.drawn_strengths import fit_draws
-from dikast.audit.statistics.paired_comparison.ranking import Bouts, cyclic_triples, rank_players, win_matrix, win_rate
+from dikast.audit.statistics.paired_comparison.ranking import Bouts, rank_players, win_rate
 
 HOW = Resampling(200, seed=1)
 
@@ -245,3 +246,37 @@ def test_draws_fitted_together_are_those_fitted_one_by_one(model: Model, kind: s
         assert (one.touched is None) == (other.touched is None)
     plain = sum(each is not None for each in drawn_strengths._together(drawn, model, fit, whole.leagues))
     assert plain == 40 if kind in ("many", "leagues", "covariates") else plain < 40
+
+
+def ranked(games: list[tuple[int, int]], players: int) -> list[tuple[float, float, float]]:
+    """Rank, low and high of each player, from games of a winner and a loser each."""
+    first, second = np.array(games).T
+    bouts = Bouts(
+        [str(i) for i in range(players)], first, second, 0 * first, np.ones(len(first)), np.zeros((len(first), 0))
+    )
+    ranking = rank_players(bouts, Resampling(200, 0.95, 0))
+    found = [ranking.rank(i) for i in range(players)]
+    return [(each.value, each.low, each.high) for each in found]
+
+
+def test_a_single_game_that_was_won_leaves_every_rank_open() -> None:
+    # 0 beats 1 in 30 of 40 games, log-odds log 3 = 1.10; 2 beat 1 once: at the strength of 1 less 3.66, where a win has
+    # the probability .025, it is behind both, and nothing says that it is not in front of both
+    games = [(0, 1)] * 30 + [(1, 0)] * 10
+    assert ranked(games, 2) == [(1, 1, 1), (2, 2, 2)]
+    assert ranked([*games, (2, 1)], 3) == [(2, 1, 2), (3, 2, 3), (1, 1, 3)]
+    # 40 wins over 1: each with a probability of at least .025 ** (1 / 40) = .912, log-odds 2.34: ahead of 0, whose
+    # bootstrap interval ends near 1.9
+    assert ranked(games + [(2, 1)] * 40, 3) == [(2, 2, 2), (3, 3, 3), (1, 1, 1)]
+    assert ranked(games + [(1, 2)] * 40, 3) == [(1, 1, 1), (2, 2, 2), (3, 3, 3)]  # and 40 losses the other way round
+
+
+def test_two_players_of_whom_one_won_every_game() -> None:
+    # as equals, five games all won by one have the probability 1/32 > .025, and six 1/64
+    assert ranked([(0, 1)] * 5, 2) == [(1, 1, 2), (2, 1, 2)]
+    assert ranked([(0, 1)] * 6, 2) == [(1, 1, 1), (2, 2, 2)]
+
+
+def test_a_rank_that_draws_do_not_know_is_any() -> None:
+    # of two games, one won each, half the draws have one winner only
+    assert ranked([(0, 1), (1, 0)], 2) == [(1, 1, 2), (1, 1, 2)]

@@ -11,6 +11,7 @@ from dikast.audit.results import PlayerRanking, PlayerRecord, Players, RankedPla
 from dikast.audit.sections.head_to_head import played_table
 from dikast.audit.statistics.building_blocks.exact_means import settled
 from dikast.audit.statistics.intervals import ALIKE, Resampling, bounded_mean
+from dikast.audit.statistics.paired_comparison.cycles import cycles_by_chance, cyclic_triples, win_matrix
 from dikast.audit.statistics.paired_comparison.ranking import (
     PRIOR,
     WIN_RULES,
@@ -19,10 +20,7 @@ from dikast.audit.statistics.paired_comparison.ranking import (
     WinRate,
     WinRule,
     covariates_known_apart,
-    cycles_by_chance,
-    cyclic_triples,
     rank_players,
-    win_matrix,
     win_rate,
 )
 from dikast.audit.tables.choices import DISAGREE, FIRST, NONE, ONE_ORDER, SECOND, TIE, WRONG, Share
@@ -132,7 +130,7 @@ def _players(data: Data) -> tuple[list[str], Codes, Codes]:
 def _bouts(data: Data, given: Paired, names: list[str], first: Codes, second: Codes) -> Bouts:
     """One game for each pair with a verdict, by its joint outcome: orders that disagree are half a win for each."""
     outcome = np.full(len(data), NONE) if given.final is None else given.final
-    at = np.flatnonzero(_played(given, first, second))
+    at = np.flatnonzero(_played(data, given, first, second))
     found = Bouts(
         names, first[at], second[at], np.where(outcome == DISAGREE, TIE, outcome)[at], _weights(data, given, at),
         np.zeros((len(at), 0)), None if given.cluster is None else given.cluster[at], data.plan.strong_as == "copies",
@@ -155,7 +153,7 @@ def _bouts_by_order(
     orders = [(given.choice, 1.0), (given.swapped, -1.0)] if given.swapped is not None else [(given.choice, 0.0)]
     if not extra and len(orders) < 2:
         return None
-    usable = _played(given, first, second) & ~np.isnan(np.array([np.zeros(len(data)), *extra])).any(0)
+    usable = _played(data, given, first, second) & ~np.isnan(np.array([np.zeros(len(data)), *extra])).any(0)
     at = np.flatnonzero(usable)
     if not len(at):
         return None
@@ -173,9 +171,10 @@ def _bouts_by_order(
     return softened(found, np.concatenate([each[at] for each in given.soft])) if given.soft else found
 
 
-def _played(given: Paired, first: Codes, second: Codes) -> Masks:
-    """Pairs (n,) that are games: two different players, and a verdict whatever --unscored says."""
-    return np.asarray(given.scored & (first >= 0) & (second >= 0) & (first != second))
+def _played(data: Data, given: Paired, first: Codes, second: Codes) -> Masks:
+    """Pairs (n,) that are games: two different players, and a verdict, whatever --unscored says, that counts."""
+    counts = given.scored if data.plan.strong > 0 else given.scored & ~given.strong
+    return np.asarray(counts & (first >= 0) & (second >= 0) & (first != second))
 
 
 def _no_games(first: Codes, second: Codes) -> Iterator[str]:
@@ -267,7 +266,8 @@ def _disagreement_told(given: Paired) -> str:
 _PRIOR_TOLD = (
     "prior: players that never won, never lost, or met the others only in such games have no finite strength (in the "
     f"data, or in that share of draws), so each was given {PRIOR:g} games, half of them won, against an average player;"
-    " the other players are not affected, and a strength that exists only because of the prior has no interval"
+    " the other players are not affected, and a strength that exists only because of the prior has no interval; its"
+    " rank may be any at which such a record has a probability of at least 2.5 % at the level 95 %"
 )
 
 

@@ -1,15 +1,16 @@
-"""From many comparisons to an order: strengths, ranks and win rates with intervals; cycles."""
+"""From many comparisons to an order: strengths, ranks and win rates with intervals."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import permutations
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dikast.audit.estimate import Estimate
-from dikast.audit.statistics.building_blocks.exact_means import NEAR
+from dikast.audit.estimate import Estimate, Interval
 from dikast.audit.statistics.intervals import (
     Resampling,
     cluster_profile,
@@ -24,6 +25,7 @@ from dikast.audit.statistics.paired_comparison.drawn_strengths import fit_draws
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
+Masks = NDArray[np.bool_]
 
 WinRule = Literal["half", "wins", "decided"]
 WIN_RULES: Mapping[WinRule, str] = {
@@ -35,7 +37,7 @@ PRIOR = 0.1  # games against an average player, for those whom separation leaves
 BY_PRIOR = "only the prior makes it finite"
 ANCHOR = "the anchor, by definition"
 _SAME = 1e-9  # nats: strengths nearer than this are equal
-_MOST_DRAWS = 500  # fits; ranks and strengths need fewer draws than a tail probability
+MOST_DRAWS = 500  # fits; ranks and strengths need fewer draws than a tail probability
 
 
 class WinRate(NamedTuple):
@@ -101,7 +103,9 @@ class Ranking:
     `played` (players,) counts what is drawn together (games, or units of games) by player; a player without any has no
     strength and no rank. `prior` games against an average player were given where separation needs it: `fit.touched`,
     and in a share of the draws `needed` (players,). Only players of one league (`leagues` (players,)) are compared: in
-    another, no game says who is better; `games` counts the games of the league of each player (players,).
+    another, no game says who is better; `games` counts the games of the league of each player (players,). `reach`
+    (players, 2) is the lowest and the highest strength that the record of a touched player allows (`_reach`), and
+    `beaten[i, j]` whether touched i beat touched j more often than chance allows.
     """
 
     fit: Strengths
@@ -117,6 +121,8 @@ class Ranking:
     needed: Floats
     leagues: Codes
     games: Codes
+    reach: Floats
+    beaten: Masks
 
     def strength(self, player: int) -> Estimate:
         """Log-odds against the anchor, or against the average player of the league.
@@ -164,25 +170,53 @@ class Ranking:
         return self._estimate(math.exp(self.fit.tie), np.exp(self.drawn_ties))
 
     def rank(self, player: int) -> Estimate:
-        """The rank in the league, from 1, with its bootstrap interval; equal strengths share the better one."""
+        """The rank in the league, from 1, with its interval; equal strengths share the better one.
+
+        The interval is of bootstrap draws among players whose strengths the data determine. A player whom the prior
+        touched may stand wherever its record allows (`reach`), in its own interval and in those of the others.
+        """
         mine = self.fit.strength[player]
         if math.isnan(mine):
             return Estimate(math.nan, 0, level=self.how.level, note="no game with a verdict")
-        league = self.leagues == self.leagues[player]
+        touched = np.zeros(len(self.names), bool) if self.fit.touched is None else self.fit.touched
+        league = (self.leagues == self.leagues[player]) & ~np.isnan(self.fit.strength)
         value = 1 + float((self.fit.strength[league] > mine + _SAME).sum())
-        drawn, draws = self.draws[:, [player]], self.draws[:, league]
+        if touched[player]:
+            others = np.flatnonzero(league & (np.arange(len(league)) != player))
+            low, high = self.reach[player]
+            ends = np.array([self._ends(int(each)) for each in others]).reshape(-1, 2)
+            above = (ends[:, 0] > high) | self.beaten[others, player]
+            maybe = (ends[:, 1] > low) & ~self.beaten[player, others]
+            place = Interval(1.0 + float(above.sum()), 1.0 + float(maybe.sum()))
+            return replace(self._ranked(value, place, player), method="from its record", note=BY_PRIOR)
+        drawn, draws = self.draws[:, [player]], self.draws[:, league & ~touched]
         best = 1.0 + (draws > drawn + _SAME).sum(1)
         worst = (draws >= drawn - _SAME).sum(1).astype(np.float64)
         absent = np.isnan(drawn[:, 0])
         best[absent], worst[absent] = math.nan, math.nan
         alike = bool(np.nanmax(np.ptp(draws, axis=0), initial=0) <= _SAME) and bool((best == worst).all())
-        ends = [self.how.interval(each, point=not alike) for each in (best, worst)]
-        found = self._estimate(value, best, n=int(self.games[player]))
-        if self._touched(player) or math.isnan(ends[0].low) or math.isnan(ends[1].low):
-            note = BY_PRIOR if self._touched(player) else ""
-            return replace(found, low=math.nan, high=math.nan, whole=True, note=note)
-        low, high = float(math.floor(ends[0].low)), float(math.ceil(ends[1].high))
-        return replace(found, low=low, high=high, whole=True)
+        first, last = [self.how.interval(each, point=not alike) for each in (best, worst)]
+        low, high = self._ends(player)
+        others = self.reach[league & touched]
+        known = not (math.isnan(first.low) or math.isnan(last.high))  # else it may have any rank
+        place = Interval(
+            math.floor(first.low) + float((others[:, 0] > high).sum()) if known else 1.0,
+            math.ceil(last.high) + float((others[:, 1] > low).sum()) if known else float(league.sum()),
+        )
+        return self._ranked(value, place, player)
+
+    def _ends(self, player: int) -> Interval:
+        """The ends of a strength: of its draws, or of what the record of a touched player allows."""
+        if self._touched(player):
+            return Interval(*self.reach[player])
+        low, high = self.how.interval(self.draws[:, player])
+        value = self.fit.strength[player]  # draws that are all alike have no interval
+        return Interval(value if math.isnan(low) else low, value if math.isnan(high) else high)
+
+    def _ranked(self, value: float, place: Interval, player: int) -> Estimate:
+        method = f"bootstrap, {len(self.draws)} draws"
+        inside = min(max(value, place.low), place.high)
+        return Estimate(inside, int(self.games[player]), *place, self.how.level, method, whole=True)
 
     def prior_told(self, player: int) -> str:
         """Whether a prior made the strength finite: always, by way of the anchor, in a share of draws, nowhere ("")."""
@@ -232,7 +266,7 @@ def rank_players(bouts: Bouts, how: Resampling, *, model: Model = "bradley-terry
     leagues = games.leagues
     fit = fit_players(games, model=model, prior=PRIOR, leagues=leagues)
     place = list(bouts.names).index(anchor) if anchor else None
-    few = Resampling(min(how.draws, _MOST_DRAWS), how.level, how.seed)
+    few = Resampling(min(how.draws, MOST_DRAWS), how.level, how.seed)
     open_ended = bool(np.isnan(fit.strength).all())  # a covariate decides every game: there is nothing to draw
     redrawn = iter(()) if open_ended else _redrawn(bouts, few)
     fits = fit_draws(redrawn, model=model, prior=PRIOR, start=fit, leagues=leagues) or [fit]
@@ -248,9 +282,59 @@ def rank_players(bouts: Bouts, how: Resampling, *, model: Model = "bradley-terry
     n, played, prior = bouts.n or len(bouts.first), _units_of(bouts), 0.0 if fit.touched is None else PRIOR
     several = len(np.unique(leagues[played > 0])) > 1
     of_league = _units_by(bouts, leagues)[leagues] if several else np.full(len(leagues), n)
+    reach, beaten = _reach(bouts, fit, played, how.level), _beaten(bouts, fit, how.level)
     return Ranking(
-        fit, bouts.names, draws, effects, ties, place, prior, few, n, played, needed, leagues, of_league
+        fit, bouts.names, draws, effects, ties, place, prior, few, n, played, needed, leagues, of_league, reach, beaten
     )  # fmt: skip
+
+
+def _reach(bouts: Bouts, fit: Strengths, played: Codes, level: float) -> Floats:
+    """The lowest and the highest strength (players, 2) at which the record of a touched player is likely enough.
+
+    A player that won all its games has no highest one; at the lowest, winning them all has the probability
+    (1 - level) / 2. The other way round for one that lost all. Any strength is possible for other touched players, and
+    where an opponent was touched, too. NaN for players that were not touched. Games of a unit count as one together.
+    """
+    from scipy.optimize import brentq
+
+    reach = np.full((len(bouts.names), 2), math.nan)
+    if fit.touched is None:
+        return reach
+    rare = math.log((1 - level) / 2)
+    for player in np.flatnonzero(fit.touched):
+        reach[player] = -math.inf, math.inf
+        second = bouts.second == player
+        mine = ((bouts.first == player) | second) & (bouts.first != bouts.second) & (bouts.weight > 0)
+        outcome, others = bouts.outcome[mine], np.where(second, bouts.first, bouts.second)[mine]
+        won = outcome == second[mine]  # 0: the first won, 1: the second
+        if not len(won) or (outcome == 2).any() or won.min() != won.max() or fit.touched[others].any():
+            continue
+        sign, each, against = (1 if won[0] else -1), played[player] / len(won), fit.strength[others]
+        excess = partial(_log_chance, against=against, sign=sign, each=each, less=rare)
+        far = 50.0 + float(np.abs(against).max())
+        reach[player, 0 if won[0] else 1] = brentq(excess, -far, far)
+    return reach
+
+
+def _beaten(bouts: Bouts, fit: Strengths, level: float) -> Masks:
+    """Whether one touched player (row) won every game against another (column), so many that equal players would do so
+    with a probability of at most (1 - level) / 2. Games of a unit count as one together.
+    """
+    beaten = np.zeros((len(bouts.names), len(bouts.names)), bool)
+    if fit.touched is None:
+        return beaten
+    for i, j in permutations(np.flatnonzero(fit.touched), 2):
+        met = ((bouts.first == i) & (bouts.second == j)) | ((bouts.first == j) & (bouts.second == i))
+        met &= bouts.weight > 0
+        won = bouts.outcome[met] == (bouts.first[met] == j)  # 0: the first won, 1: the second
+        times = met.sum() if bouts.unit is None else len(np.unique(bouts.unit[met]))
+        beaten[i, j] = bool(won.all()) and 0.5**times <= (1 - level) / 2
+    return beaten
+
+
+def _log_chance(strength: float, *, against: Floats, sign: int, each: float, less: float) -> float:
+    """The log-probability of winning (or, with sign -1, losing) every game, each counted `each` times, less `less`."""
+    return float(-each * np.logaddexp(0, -sign * (strength - against)).sum()) - less
 
 
 def _nan_mean(values: Floats) -> Floats:
@@ -291,48 +375,3 @@ def _redrawn(bouts: Bouts, how: Resampling) -> Iterator[Games]:
         else:
             drawn = rng.multinomial(round(sizes.sum()), sizes / sizes.sum()).astype(np.float64)
         yield meetings.games(drawn if bouts.copies and shares is None else drawn * weight)
-
-
-def cyclic_triples(wins: ArrayLike) -> Estimate:
-    """Share of triples of players that beat each other in a circle, among triples where each pair has a majority.
-
-    wins: (players, players), wins[i, j] how often i beat j (half for ties). No interval: resampled games contain cycles
-    of their own; `cycles_by_chance` is what to compare with. A random tournament has one quarter.
-    """
-    given = np.asarray(wins, np.float64)
-    ahead = (given > given.T + NEAR).astype(np.float64)
-    decided = ahead + ahead.T
-    triples = float(np.trace(decided @ decided @ decided)) / 6
-    cycles = float(np.trace(ahead @ ahead @ ahead)) / 3
-    note = "resampled games contain cycles of their own: compare with the next row"
-    return Estimate(cycles / triples if triples else math.nan, round(triples), note=note)
-
-
-def cycles_by_chance(games: Games, fit: Strengths, how: Resampling) -> Estimate:
-    """The share of cyclic triples if there were none in truth: games drawn from the fitted strengths, ties as they are.
-
-    The value is the mean of the draws, the interval holds `how.level` of them: more cycles than that are unlikely to be
-    chance.
-    """
-    gap = fit.strength[games.i] - fit.strength[games.j] + games.covariates @ fit.effects
-    decided, ties = np.round(games.wins + games.losses).astype(np.int64), games.ties
-    if not np.isfinite(gap).all():
-        return Estimate(math.nan, 0, level=how.level, note="no finite strengths")
-    rng, found, chance = how.rng(), [], 1 / (1 + np.exp(-gap))
-    for _ in range(min(how.draws, _MOST_DRAWS)):
-        won = rng.binomial(decided, chance).astype(np.float64)
-        drawn = Games(games.players, games.i, games.j, won, decided - won, ties, games.covariates)
-        found.append(cyclic_triples(win_matrix(drawn)).value)
-    draws = np.array(found)
-    known = draws[~np.isnan(draws)]
-    interval = how.interval(draws, point=True)
-    value = float(known.mean()) if len(known) else math.nan
-    return Estimate(value, len(draws), *interval, how.level, f"{len(draws)} tournaments drawn from the strengths")
-
-
-def win_matrix(games: Games) -> Floats:
-    """How often each player (row) beat each other (column), ties half, (players, players)."""
-    matrix = np.zeros((games.players, games.players))
-    np.add.at(matrix, (games.i, games.j), games.wins + games.ties / 2)
-    np.add.at(matrix, (games.j, games.i), games.losses + games.ties / 2)
-    return matrix
