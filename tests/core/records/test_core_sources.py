@@ -97,6 +97,15 @@ def test_a_text_beside_captions_or_data_is_no_table(tmp_path: Path, name: str) -
     assert said(tmp_path) == ["Tom"]
 
 
+def test_a_folder_with_a_script_of_its_name_is_refused_as_on_the_hub(tmp_path: Path) -> None:
+    jsonl(tmp_path / "qa" / "train.jsonl", ROWS), (tmp_path / "qa" / "clean.py").write_text("open('ran', 'w')")
+    assert said(tmp_path / "qa") == ["a0", "a1", "a2"]
+    (tmp_path / "qa" / "qa.py").write_text("open('ran', 'w')")
+    with pytest.raises(UserError, match=r"a data set with a script \(qa\.py\).*: name a data file"):
+        said(tmp_path / "qa")
+    assert said(tmp_path / "qa" / "train.jsonl") == ["a0", "a1", "a2"]
+
+
 def test_a_folder_of_shards_and_of_a_world(tmp_path: Path) -> None:
     jsonl(tmp_path / "one" / "b.jsonl", ROWS[1:]), jsonl(tmp_path / "one" / "a.jsonl", ROWS[:1])
     assert said(tmp_path / "one") == ["a0", "a1", "a2"]

@@ -99,6 +99,7 @@ def _in_folder(folder: Path) -> tuple[str, ...]:
             f"{folder}: a run folder, which holds verdicts: audit or report it, or give the items it judged"
         )
     names = sorted(each.name for each in folder.iterdir() if each.is_file() and not each.name.startswith("."))
+    refuse_scripts(str(folder), [name for name in names if name == f"{folder.resolve().name}.py"])  # as on the Hub
     if any(name in names for name in TABLES) and pictures_of(folder):
         return (str(folder),)
     shards = [name for name in names if re.fullmatch(r"items-\d+\.jsonl(\.gz)?", name)]
