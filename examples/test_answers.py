@@ -5,7 +5,7 @@ from dikast.testing import assert_grade, assert_prefers
 
 @pytest.fixture(scope="session")
 def judge(dikast_judge):
-    return dikast_judge("openai:gpt-6-luna", "helpfulness")
+    return dikast_judge("openai:gpt-4.1-mini", "helpfulness")
 
 
 def test_the_capital_is_known(judge):

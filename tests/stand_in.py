@@ -11,10 +11,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import orjson
+import yaml
 from aiohttp import web
 
 import hub_server
+from dikast.engines.http.prices import SHIPPED
 from dikast.testing.faults import FaultServer
+from engines.provider_servers import OPENAI_FIELDS, openai_error
 
 ROOT = Path(__file__).parents[1]
 PLUGIN = "dikast.testing.pytest_plugin"
@@ -51,7 +54,7 @@ def text_of(body: Mapping[str, Any]) -> str:
 def reply(body: Mapping[str, Any]) -> str:
     """A grade of the one answer that is shown, or the better of two; the first of equals. Other models are too mild."""
     shown = text_of(body)
-    every, off = {"llama3.2": (2, 2), "gpt-5.6-luna": (7, 1)}.get(body["model"], (1, 0))
+    every, off = {"llama3.2": (2, 2), "gpt-4.1": (7, 1)}.get(body["model"], (1, 0))
     found = sorted(
         (shown.index(text), min(5, grade + off * (k % every == every - 1)))
         for k, (text, grade) in enumerate(grades().items()) if text in shown
@@ -63,10 +66,16 @@ def reply(body: Mapping[str, Any]) -> str:
 
 
 class AnyModel(FaultServer):
-    """One server that has every model it is asked for."""
+    """One server that has every model it is asked for. Those of OpenAI's take the fields of its format alone, and give
+    log-probabilities: the pages name models that do not reason.
+    """
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
-        self.model = orjson.loads(await request.read())["model"]
+        body = orjson.loads(await request.read())
+        if body["model"].startswith("gpt-") and (odd := sorted(body.keys() - OPENAI_FIELDS)):
+            wrong = openai_error(f"Unrecognized request argument supplied: {odd[0]}")
+            return web.json_response(wrong.body, status=wrong.status)
+        self.model = body["model"]
         return await super()._chat(request)
 
 
@@ -80,11 +89,17 @@ class Hub(hub_server.Hub):
 
 def environment(server: FaultServer, folder: Path) -> dict[str, str]:
     """Variables for a command run in `folder`: the API is the server, and the home folder is empty."""
+    prices = folder / "home" / ".config" / "dikast" / "prices.yaml"  # by the address none would be known
+    prices.parent.mkdir(parents=True, exist_ok=True)
+    shipped = yaml.safe_load(SHIPPED.read_text("utf-8"))["openai"].items()
+    kept = {model: {key: each[key] for key in ("in", "cached", "out") if key in each} for model, each in shipped}
+    prices.write_text(yaml.safe_dump(kept), "utf-8")
     installed = any(each.value == PLUGIN for each in importlib.metadata.entry_points(group="pytest11"))
     return {
         **os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "NO_COLOR": "1",
         "OPENAI_BASE_URL": server.url, "OLLAMA_HOST": server.url.removesuffix("/v1"),
         "OPENAI_API_KEY": "a-key-for-tests", "COLUMNS": "120", "HOME": str(folder / "home"), "PYTEST_ADDOPTS": "",
+        "XDG_CONFIG_HOME": str(prices.parents[1]),
         "HF_HUB_DISABLE_XET": "1", "NO_PROXY": "127.0.0.1",
         **({} if installed else {"PYTEST_PLUGINS": PLUGIN}),
     }  # fmt: skip

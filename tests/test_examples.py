@@ -24,7 +24,7 @@ EXAMPLES = ROOT / "examples"
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[FaultServer]:
-    with FaultServer(reply, model="gpt-6-luna") as opened:
+    with FaultServer(reply, model="gpt-4.1-mini") as opened:
         yield opened
 
 

@@ -13,6 +13,10 @@ from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple, Self
 
+OPENAI_FIELDS = {
+    "model", "messages", "max_tokens", "max_completion_tokens", "temperature", "top_p", "seed", "logprobs",
+    "top_logprobs", "response_format", "reasoning_effort",
+}  # fmt: skip
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
@@ -227,11 +231,7 @@ class OpenAIServer(ProviderServer):
         if body.get("model") != self.model:
             told = f"The model `{body.get('model')}` does not exist or you do not have access to it."
             return openai_error(told, None, "model_not_found", 404)
-        known = {
-            "model", "messages", "max_tokens", "max_completion_tokens", "temperature", "top_p", "seed", "logprobs",
-            "top_logprobs", "response_format", "reasoning_effort",
-        }  # fmt: skip
-        if odd := sorted(body.keys() - known):
+        if odd := sorted(body.keys() - OPENAI_FIELDS):
             return openai_error(f"Unrecognized request argument supplied: {odd[0]}")
         effort = body.get("reasoning_effort", "medium" if self.more.get("reasons", True) else "none")
         return self._of_reasoning(body) if effort != "none" else None

@@ -247,7 +247,10 @@ class Arranger:
         moved = set(self._columns.values())
         named = [name for name, column in self._columns.items() if column]
         free = [key for key in keys if key not in moved]
-        if {"response", "responses"} & {*named} or any(NUMBERED.fullmatch(name) and name in free for name in named):
+        others = {"response", "responses"} & {*named} or any(
+            NUMBERED.fullmatch(each) and each in free for each in named
+        )
+        if others and self.reading.ids != "line":
             free = []  # other responses than the file's own are named
         numbered = {int(match[1]): key for key in (*free, *named) if (match := NUMBERED.fullmatch(key))}
         if first and not self.reading.own:
