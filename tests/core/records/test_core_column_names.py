@@ -245,6 +245,7 @@ def test_winners_by_number_of_columns_without_numbers_are_no_gold() -> None:
         (note,) = checked(item).notes()
         assert "does not say which response is better, so it is metadata only" in note
     assert checked(one(prompt="q", answer_a="x", answer_b="y", winner="b")).notes() == ()
+    assert one(prompt="q", answer_a="x", answer_b="y", winner=float("nan")).gold is None
 
 
 def checked(item: Item) -> GoldCheck:
@@ -570,7 +571,7 @@ def test_a_column_that_is_a_slip_of_a_field_names_the_map_to_write() -> None:
     assert "did you mean 'reference'? Then write --map reference=references" in str(found)
 
 
-@pytest.mark.parametrize(("said", "gold"), [(1.0, "a"), (2.0, "b"), (2, "b"), ("1", "a"), ("tie", "tie")])
+@pytest.mark.parametrize(("said", "gold"), [(1.0, "a"), (2.0, "b"), (2, "b"), ("1", "a"), (1.5, "tie"), ("tie", "tie")])
 def test_preferences_as_alpaca_eval_writes_them(said: object, gold: str) -> None:
     row = {"instruction": "q", "output_1": "a", "generator_1": "x", "output_2": "b", "generator_2": "y"}
     item = one(**row, annotator="gpt-4", preference=said)

@@ -165,7 +165,7 @@ class Arranger:
             said = [value[key] for key in responses]
             value = {key: each for key, each in value.items() if key not in responses}
             value["responses"] = said
-        if shape.gold and guessed not in (None, ""):
+        if shape.gold and guessed not in (None, "") and guessed == guessed:  # NaN, as in data frames, is no value
             columns_of = [self._columns.get(name) or name for name in responses]
             value = value | self._guess(guessed, shape, record, columns_of)
         if self.reading.ids == "content":
