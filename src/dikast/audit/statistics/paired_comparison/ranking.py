@@ -298,7 +298,7 @@ def _reach(bouts: Bouts, fit: Strengths, played: Codes, level: float) -> Floats:
     from scipy.optimize import brentq
 
     reach = np.full((len(bouts.names), 2), math.nan)
-    if fit.touched is None:
+    if fit.touched is None or np.isnan(fit.strength).all():
         return reach
     rare = math.log((1 - level) / 2)
     for player in np.flatnonzero(fit.touched):
