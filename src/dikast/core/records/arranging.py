@@ -266,6 +266,8 @@ class Arranger:
             return Recognised(chosen), own_names
         mapped = any(name in self._columns for name in own_names)
         settled = {**self._columns, **({"responses": "", "response": ""} if mapped else {})}
+        if len(own_names) == 1:
+            settled["response"] = ""
         try:
             found = recognise(keys, settled, () if mapped else own_names)
             check_order([self._columns.get(name) or name for name in own_names], keys)
