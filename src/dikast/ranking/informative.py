@@ -6,6 +6,7 @@ import numpy as np
 
 from dikast.ranking.comparisons import Floats, Games, OrderedPair, laplacian
 
+_DIGITS = 9  # gains that are equal in so many are equal
 _NOISE = 0.45  # assumed noise of a comparison, in standard deviations of strength within an item
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(7)  # of the expectation over a standard normal
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
@@ -39,7 +40,7 @@ def most_informative(
         moved = across / np.sqrt(1 + across[first, pairs] - across[second, pairs])
         after = mean[:, None, None] + moved[..., None] * _NODES  # (k, pairs, nodes): means, by what the answer may be
         gain = sum(sign * (after.max(0) if sign > 0 else after.min(0)) @ _WEIGHTS for sign in signs)
-        at = int(np.where(left > 0, gain, -np.inf).argmax())
+        at = int(np.where(left > 0, gain.round(_DIGITS), -np.inf).argmax())  # of equal ones the first, on any machine
         covariance = covariance - np.outer(moved[:, at], moved[:, at])
         left[at] -= 1
         found.append((int(first[at]), int(second[at])))
