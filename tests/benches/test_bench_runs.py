@@ -549,6 +549,14 @@ def test_a_bench_is_drafted_from_its_rows_and_checked(tmp_path: Path) -> None:
     sound = run("new", path, "--data", tmp_path)
     assert sound.exit_code == 0, (sound.output, sound.exception)
     assert "1 row read" in sound.stdout
+    named = own(
+        tmp_path, [{"q": "?", "a": "x", "b": "y", "won": word} for word in ("tie", "model_a")], kind="pairs",
+        fields={"instruction": "q", "response_0": "a", "response_1": "b"}, gold={"column": "won"},
+        official={"metric": "accuracy"},
+    )  # fmt: skip
+    told = "rows.jsonl:2: field 'won': 'model_a' is no choice between two responses: say under 'values' of 'gold'"
+    assert told in str(run("new", named, "--data", tmp_path).exception)
+    (tmp_path / "rows.jsonl").write_text(json.dumps({"prompt": "?", "chosen": "x", "rejected": "y"}) + "\n")
     many = [word for i in range(40) for word in ("--file", f"part-{i}.jsonl")]
     assert "name files that are alike by one path" in str(
         run("new", tmp_path / "b.yaml", "--hub", "a/b", *many).exception
