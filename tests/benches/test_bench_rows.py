@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 
 import pytest
 
+from benches.own_bench import own
 from benches.published import lay_out
 from dikast.benches.bench_rows import read_rows
 from dikast.benches.brought import from_file
 from dikast.benches.definition import Bench, bench_from, load_bench, names
 from dikast.benches.subset import stratified
-from dikast.core.errors import UserError
+from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item
 from dikast.core.part import text_of
 from dikast.core.text import Located, parse_located
@@ -134,6 +135,17 @@ def test_a_mapped_column_that_rows_lack_is_a_mistake_with_bench_file_row_and_col
         read_rows(tiny(**keys), tmp_path)
     assert "tiny: 1 row cannot be used" in str(told.value)
     assert f"rows.jsonl:2: field {column!r}: the row has no such column, which the bench maps" in str(told.value)
+
+
+@pytest.mark.parametrize("wrong", [{"1": -1}, ["a"], None, {}, True])
+def test_what_a_gold_value_means_is_a_text_or_a_number(wrong: Any, tmp_path: Path) -> None:
+    fields = {"instruction": "q", "response_0": "a", "response_1": "b"}
+    gold = {"column": "l", "values": {"1": "a", "2": wrong}}
+    bench = own(tmp_path, [{"q": "?", "a": "x", "b": "y", "l": "2"}], kind="pairs", fields=fields, gold=gold)
+    with pytest.raises(
+        DataError, match=r"mine.yaml:\d+: field 'gold.values.2': expected text, a whole number or a numb"
+    ):
+        load_bench(bench)
 
 
 def test_a_null_is_a_mistake_but_in_an_optional_field_which_is_left_out(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ class GoldMap:
     """
 
     column: tuple[str, ...]
-    values: Mapping[str, Any] = field(default_factory=dict)
+    values: Mapping[str, str | int | float] = field(default_factory=dict)
     scale: Scale | None = None
     rule: Literal["mean", "majority", "first"] = "first"
     default: str = ""
