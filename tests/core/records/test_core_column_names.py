@@ -292,7 +292,7 @@ def test_chosen_and_rejected_beside_the_same_texts_are_gold(names: tuple[str, st
     later = list(scan_rows([*same, row("x", "y", "x", "v")], {}))
     assert str(later[2]).startswith("rows:2: ")
     assert "could both be the responses" in str(later[2])
-    lines = str(caught.value).partition(": write ")[2].split(", or ")
+    lines = str(caught.value).partition(": name those that are with ")[2].split(", or ")
     flags = [dict(flag.split("=") for flag in shlex.split(line)[1::2]) for line in lines]
     chosen, others = (
         [
@@ -312,7 +312,7 @@ def test_one_response_beside_two_is_asked_for(one_of: str, two: tuple[str, str])
     row = {"question": "q", one_of: "x", two[0]: "y", two[1]: "z"}
     with pytest.raises(DataError, match="could both be the responses") as caught:
         list(scan_rows([row], {}))
-    lines = str(caught.value).partition(": write ")[2].split(", or ")
+    lines = str(caught.value).partition(": name those that are with ")[2].split(", or ")
     found = [next(scan_rows([row], dict(flag.split("=") for flag in shlex.split(line)[1::2]))) for line in lines]
     assert sorted(texts(item)[1] for item in found if isinstance(item, Item)) == [["x"], ["y", "z"]]
 

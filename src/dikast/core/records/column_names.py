@@ -180,7 +180,8 @@ def two_groups(groups: Sequence[Sequence[str]], keys: Sequence[str]) -> str:
         for each in groups
     ]
     both = "both" if len(groups) == 2 else "all"
-    return f"{told} could {both} be the responses; the columns are {', '.join(keys)}: write {', or '.join(flags)}"
+    told += f" could {both} be the responses; the columns are {', '.join(keys)}: name those that are with"
+    return f"{told} {', or '.join(flags)}"
 
 
 def _better(pair: Sequence[str], preferred: Sequence[str], named: Mapping[str, str]) -> str:
