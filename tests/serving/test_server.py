@@ -275,6 +275,7 @@ def test_a_client_that_hangs_and_one_that_goes_away_disturb_no_one() -> None:
         port = here.server.port
         silent = socket.create_connection(("127.0.0.1", port))
         half = socket.create_connection(("127.0.0.1", port))
+        half.settimeout(30)
         half.sendall(b"POST /v1/score HTTP/1.1\r\nHost: localhost\r\nContent-Length: 500\r\n\r\n{")
         body = json.dumps(item(1)).encode()
         for _ in range(5):
