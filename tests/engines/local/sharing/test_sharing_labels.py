@@ -19,7 +19,7 @@ from dikast.core.part import Image, Video
 from dikast.engines.base import Completion, Readout, Request, Sampling
 from dikast.engines.local.engine import LocalEngine
 from dikast.engines.local.execution import Together
-from dikast.engines.local.sharing.tree_attention import attend
+from dikast.engines.local.sharing.attention_part import attend
 from dikast.engines.spec import open_engine
 from dikast.judging.judge import Judge
 from dikast.judging.judge_file import grade_file

@@ -2,8 +2,7 @@
 
 A segment of a tree attends causally to itself, and to the whole of every segment that it continues. In preorder,
 everything that continues a segment follows it without a gap, so this is one call of a fused kernel without a mask,
-which reads the keys once. `attend` gives a part and the logarithm of the sum that its softmax divided by, with which
-parts of the same query are merged exactly (up to rounding), as blockwise attention does.
+which reads the keys once.
 """
 
 from collections.abc import Iterator
@@ -16,18 +15,10 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 from transformers.modeling_utils import AttentionInterface
 
+from dikast.engines.local.sharing.attention_part import Part, attend, merge
+from dikast.engines.local.sharing.segments import KeysSeen, Merged, Segments, folded, in_one_launch, unfolded
+
 _NAME = "dikast_tree"
-
-
-class Part(NamedTuple):
-    """Attention to some of the keys: `out` (rows, heads, queries, width), `log_sum` (rows, heads, queries, 1)."""
-
-    out: torch.Tensor
-    log_sum: torch.Tensor
-
-    def exact(self) -> "Part":
-        """In float32, for parts to be merged into it."""
-        return Part(self.out.float(), self.log_sum.float())
 
 
 @dataclass(slots=True, eq=False)
@@ -65,14 +56,21 @@ class TreePass:
     own: list[tuple[int, int]]
     seen: list[SeenKeys]
     kept: list[tuple[int, int, Block]]
+    _together: "_Together | None" = field(default=None, init=False)
 
     def attend(
         self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float
     ) -> torch.Tensor:
         """The attention of one layer: (1, heads, tokens, width)."""
+        together = in_one_launch(query)
+        views = together and sum(end - start for start, end, _ in self.kept) == key.shape[2]  # nothing else is kept
         for start, end, into in self.kept:
-            into.keys.append(key[:, :, start:end].clone())
-            into.values.append(value[:, :, start:end].clone())
+            for kept, of in ((into.keys, key), (into.values, value)):
+                kept.append(of[:, :, start:end] if views else of[:, :, start:end].clone())
+        if together:
+            if self._together is None:
+                self._together = _Together(self, query.shape[1] // key.shape[1], query.device)
+            return self._together.attend(layer, query, key, value, scale)
         parts = [
             attend(query[:, :, start:end], key[:, :, start:end], value[:, :, start:end], scale, causal=True)
             for start, end in self.own
@@ -86,61 +84,37 @@ class TreePass:
         return whole.out.to(query.dtype)
 
 
-def merge(into: Part, part: Part) -> None:
-    """Merge the attention of `part` into `into`, which is in float32, in place."""
-    share = torch.sigmoid(part.log_sum - into.log_sum)  # of what the part's keys weigh in the sum of both
-    into.out.lerp_(part.out.to(into.out), share)
-    torch.logaddexp(into.log_sum, part.log_sum, out=into.log_sum)
+class _Together:
+    """The attention of a `TreePass` in one launch for all own segments, and one for everything else that is seen."""
 
+    def __init__(self, tree: TreePass, heads: int, device: torch.device) -> None:
+        sizes = [end - start for start, end in tree.own]
+        self._own = Segments.of(sizes, [start for start, _ in tree.own], sizes, device)
+        self._blocks = list({id(each.block): each.block for each in tree.seen if each.block is not None}.values())
+        first, at = dict[int, int](), tree.own[-1][1]  # where the keys of each block begin behind those of the pass
+        for block in self._blocks:
+            first[id(block)] = at
+            at += block.tokens
+        seen = [
+            KeysSeen(each.start, each.end, first.get(id(each.block), 0) + each.begin, each.tokens) for each in tree.seen
+        ]
+        self._merged = Merged(seen, heads, device) if seen else None
 
-def attend(
-    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float, *, causal: bool = False,
-    mask: torch.Tensor | None = None,
-) -> Part:  # fmt: skip
-    """Softmax attention with its log-sum-exp, by a fused kernel where there is one.
-
-    query: (rows, heads, queries, width); key, value: (rows, key heads, tokens, width). mask: what is added to the
-    scores, (rows, 1, queries or 1, tokens).
-    """
-    folded = query.shape[1] // key.shape[1]
-    shape = query.shape
-    if folded > 1 and not causal:
-        # heads that share keys become queries of one head, so that keys are read once
-        query = query.reshape(shape[0], key.shape[1], folded * shape[2], shape[3])
-        if mask is not None and mask.shape[2] > 1:
-            mask = mask.repeat(1, 1, folded, 1)
-        out, log_sum = _kernel(query, key, value, scale, causal, mask)
-        return Part(out.reshape(shape), log_sum.reshape(*shape[:3], 1))
-    out, log_sum = _kernel(query, key, value, scale, causal, mask)
-    return Part(out, log_sum[..., None])
-
-
-def _kernel(
-    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float, causal: bool, mask: torch.Tensor | None
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """The attention and its log-sum-exp (rows, heads, queries), the latter in float32."""
-    ops: Any = torch.ops.aten
-    if query.device.type == "cpu" and query.dtype in (torch.float32, torch.bfloat16):
-        made = ops._scaled_dot_product_flash_attention_for_cpu(
-            query, key, value, 0.0, causal, attn_mask=mask, scale=scale
-        )
-        return made[0], made[1]
-    if query.shape[1] > key.shape[1]:
-        key, value = (each.repeat_interleave(query.shape[1] // key.shape[1], 1) for each in (key, value))
-    if query.device.type == "cuda" and mask is None and query.shape[-1] % 8 == 0 and query.shape[-1] <= 256:
-        if query.dtype in (torch.float16, torch.bfloat16):
-            made = ops._scaled_dot_product_flash_attention(query, key, value, 0.0, causal, False, scale=scale)
-        else:
-            made = ops._scaled_dot_product_efficient_attention(query, key, value, None, True, 0.0, causal, scale=scale)
-        return made[0], made[1][..., : query.shape[2]].float()
-    scores = (query.float() @ key.float().mT) * scale
-    if causal:
-        seen = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
-        scores = scores.masked_fill(~seen, -torch.inf)
-    if mask is not None:
-        scores = scores + mask.float()
-    log_sum = scores.logsumexp(-1)
-    return ((scores - log_sum[..., None]).exp() @ value.float()).to(query.dtype), log_sum
+    def attend(
+        self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float
+    ) -> torch.Tensor:
+        """The attention of one layer: (1, heads, tokens, width)."""
+        query, key, value = (each[0].transpose(0, 1) for each in (query, key, value))
+        own = self._own.attend(query, key, value, scale, causal=True)
+        out = own.out
+        if self._merged is not None:
+            if self._blocks:
+                key = torch.cat([key, *(block.keys[layer][0].transpose(0, 1) for block in self._blocks)])
+                value = torch.cat([value, *(block.values[layer][0].transpose(0, 1) for block in self._blocks)])
+            of = key.shape[1]
+            mine = Part(folded(out, of), folded(own.log_sum, of))
+            out = unfolded(self._merged.attend(folded(query, of), key, value, scale, mine))
+        return out.transpose(0, 1)[None]
 
 
 def tree_attention(

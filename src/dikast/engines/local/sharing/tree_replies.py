@@ -3,7 +3,7 @@ for all.
 """
 
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import NamedTuple
 
 import torch
@@ -11,8 +11,10 @@ import torch
 from dikast.engines.local.generating import Ask, GeneratedReply, Picks, Stops, reply_of
 from dikast.engines.local.growable_cache import ROOM, larger
 from dikast.engines.local.loading import Loaded
+from dikast.engines.local.sharing.attention_part import Part, attend, merge
 from dikast.engines.local.sharing.media_features import Encoder
-from dikast.engines.local.sharing.tree_attention import Block, Part, attend, attending_to_trees, merge
+from dikast.engines.local.sharing.segments import KeysSeen, Merged, Segments, folded, in_one_launch, unfolded
+from dikast.engines.local.sharing.tree_attention import Block, attending_to_trees
 from dikast.engines.local.sharing.tree_forward import Known, Path, TreeModel, TreeRow, positions_of
 
 OWN = 64  # tokens of padding for each row, where ends of prompts are stored beside their replies in bounded memory
@@ -103,6 +105,12 @@ class _Replies:
                         made[i, :, self._begin - leaf.tokens :] = getattr(leaf, of)[layer][0]
                         getattr(leaf, of)[layer] = none  # freed, as it has been copied
                 room.append(larger(made, self._begin, self._begin, min(most - 1, ROOM)))
+        self._own_segments: Segments
+        self._own_for = (-1, -1)  # tokens fed and columns of `_own_segments`
+        self._merged: Merged | None = None
+        self._together = in_one_launch(self._keys[0])
+        if self._together:
+            self._put_together()
         self._lay_out()
 
     @property
@@ -131,8 +139,10 @@ class _Replies:
             if at >= room[layer].shape[2]:
                 room[layer] = larger(room[layer], at, at + 1, min(self._most - self.fed - 2, ROOM))
             room[layer][:, :, at : at + 1] = new
+        if self._together:
+            return self._attend_together(layer, query, scale)
         keys, values = (room[layer][:, :, : at + 1] for room in (self._keys, self._values))
-        mask = None if self._mask is None else _wide(self._mask, at + 1).to(query)
+        mask = None if self._mask is None else _wide(self._mask, at + 1)
         whole = attend(query, keys, values, scale, mask=mask).exact()
         for start, end, (block, tokens) in self._seen:
             part = attend(
@@ -144,6 +154,44 @@ class _Replies:
             turned = Part(part.out.transpose(0, 2), part.log_sum.transpose(0, 2))
             merge(Part(whole.out[start:end], whole.log_sum[start:end]), turned)
         return whole.out.to(query.dtype)
+
+    def _attend_together(self, layer: int, query: torch.Tensor, scale: float) -> torch.Tensor:
+        """The same in one launch for what the rows have of their own, and one for everything shared."""
+        rows, heads, columns, width = self._keys[layer].shape
+        query = folded(query[:, :, 0], heads)
+        if self._own_for != (self.fed, columns):
+            used = [self._own[i] + self.fed + 1 for i in self.rows]
+            first = [row * heads * columns + self._begin - self._own[i] for row, i in enumerate(self.rows)]
+            self._own_segments = Segments.of([query.shape[1]] * rows, first, used, query.device)
+            self._own_for = self.fed, columns
+        # the columns of all rows as one sequence of tokens, whose heads are `columns` tokens apart
+        shape, strides = (((rows - 1) * heads + 1) * columns, heads, width), (width, columns * width, 1)
+        keys, values = (each[layer].as_strided(shape, strides) for each in (self._keys, self._values))
+        made = self._own_segments.attend(query.flatten(0, 1), keys, values, scale)
+        own = Part(*(each.unflatten(0, (rows, -1)) for each in made))
+        if not self._seen:
+            return unfolded(own.out)[:, :, None]
+        if self._merged is None:
+            seen = [KeysSeen(at, end, self._first[id(block)], tokens) for at, end, (block, tokens) in self._seen]
+            self._merged = Merged(seen, query.shape[1], query.device)
+        keys, values = self._shared_keys[layer], self._shared_values[layer]
+        return unfolded(self._merged.attend(query, keys, values, scale, own))[:, :, None]
+
+    def _put_together(self) -> None:
+        """Shared keys and values behind each other, of which those of the blocks become views."""
+        blocks = list({id(block): block for path in self._shared for block, _ in path}.values())
+        starts = accumulate((block.tokens for block in blocks), initial=0)
+        self._first = {id(block): start for block, start in zip(blocks, starts, strict=False)}
+        self._shared_keys, self._shared_values = list[torch.Tensor](), list[torch.Tensor]()
+        if not blocks:
+            return
+        for rooms, of in ((self._shared_keys, "keys"), (self._shared_values, "values")):
+            for layer in range(len(self._keys)):
+                made = torch.cat([getattr(block, of)[layer][0].transpose(0, 1) for block in blocks])
+                for block in blocks:
+                    start = self._first[id(block)]
+                    getattr(block, of)[layer] = made[start : start + block.tokens].transpose(0, 1)[None]
+                rooms.append(made)
 
     def paths(self, written: Sequence[Sequence[int]]) -> list[Path]:
         """Where the keys and values of each row are: of its prompt and all of its reply but the last token."""
@@ -170,9 +218,12 @@ class _Replies:
                 if members[0] is not None:
                     self._seen.append((at, at + len(members), members[0]))
                 at += len(members)
+        self._merged = None
+        self._own_for = (-1, -1)
         own = torch.tensor([self._own[i] for i in self.rows])
         empty = torch.arange(self._begin) < self._begin - own[:, None]
-        self._mask = torch.zeros(empty.shape).masked_fill(empty, -torch.inf)[:, None, None] if empty.any() else None
+        mask = torch.zeros(empty.shape).masked_fill(empty, -torch.inf)[:, None, None].to(self._keys[0])
+        self._mask = mask if empty.any() else None
 
 
 def ends_width(ends: Sequence[int], rows: int, most: int) -> int:
