@@ -5,11 +5,15 @@ from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 import torch
+from safetensors.torch import save_file
 
+from dikast.training.checkpoint import _load_moments, load_checkpoint, random_state, save_checkpoint
 from dikast.training.config import load_config
 from dikast.training.models.model import open_model
 from dikast.training.optimizer import optimizer_of
+from dikast.training.processes import SingleProcess
 
 Write = Callable[..., Path]
 
@@ -59,3 +63,41 @@ def test_adamw_is_the_plain_one(write_config: Write) -> None:
     assert isinstance(optimizer_of(open_model(config).model, config), torch.optim.AdamW)
     only = replace(config, optimizer="muon", train="projector")
     assert len(optimizer_of(open_model(only).model, only).param_groups) == 2  # two matrices; their biases
+
+
+def test_steps_are_counted_where_the_optimizer_counts_them(tmp_path: Path) -> None:
+    save_file({"step:weight": torch.tensor(3.0)}, tmp_path / "optimizer.safetensors")
+    there = torch.nn.Parameter(torch.zeros(2, device="meta"))  # another device than the CPU, on any machine
+    for capturable, device in ((True, "meta"), (False, "cpu")):
+        optimizer = torch.optim.AdamW([there], capturable=capturable)
+        _load_moments(tmp_path, {"weight": there}, optimizer)
+        assert optimizer.state[there]["step"].device.type == device
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.mark.parametrize(
+    "settings", [{}, {"optimizer": "muon"}, {"optimizer": "adafactor"}, {"precision": "bf16-master"}]
+)
+def test_a_checkpoint_goes_on_as_if_unbroken(
+    device: str, settings: dict[str, str], tmp_path: Path, write_config: Write
+) -> None:
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("no CUDA device here")
+    config = load_config(write_config(**settings))
+    models = [open_model(config).model.to(device) for _ in range(2)]
+    if settings.get("precision"):
+        models = [model.bfloat16() for model in models]
+    ones = [optimizer_of(model, config) for model in models]
+
+    def step(n: int) -> None:
+        for parameter in models[n].parameters():
+            parameter.grad = torch.full_like(parameter, 0.01)
+        ones[n].step()
+
+    step(0)
+    saved = save_checkpoint(tmp_path, 1, models[0], ones[0], {"run": "x"}, random_state(), SingleProcess(), 1)
+    load_checkpoint(saved, models[1], ones[1], SingleProcess(), run="x")
+    step(0)
+    step(1)
+    for a, b in zip(models[0].parameters(), models[1].parameters(), strict=True):
+        assert torch.equal(a, b)

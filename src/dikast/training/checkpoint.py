@@ -173,6 +173,11 @@ def load_weights(path: Path, model: torch.nn.Module) -> dict[str, torch.nn.Param
 def _load_moments(path: Path, names: dict[str, torch.nn.Parameter], optimizer: Any) -> None:
     """Load the optimizer's state of each parameter, sharded as the parameter is if it has the same shape."""
     reader, shared = ShareReader(path), dict[str, torch.Tensor]()
+    counts_there = {  # parameters on whose device the optimizer counts steps
+        parameter
+        for group in optimizer.param_groups if group.get("fused") or group.get("capturable")
+        for parameter in group["params"]
+    }  # fmt: skip
     if begin := getattr(optimizer, "begin", None):  # moments of several parts, which are filled in place
         optimizer.state.update({parameter: begin(parameter) for parameter in names.values()})
     with safe_open(path / "optimizer.safetensors", "pt") as alike:
@@ -190,6 +195,7 @@ def _load_moments(path: Path, names: dict[str, torch.nn.Parameter], optimizer: A
                 continue
             if kind == "step":
                 found: torch.Tensor = alike.get_tensor(key)
+                found = found.to(parameter.device) if parameter in counts_there else found
             elif known.size == parameter.shape:
                 found = torch.zeros_like(parameter, dtype=known.properties.dtype, requires_grad=False)
                 shared[key] = found
