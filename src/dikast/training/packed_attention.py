@@ -8,6 +8,7 @@ that time and memory grow with the tokens that attend to each other, not with th
 from typing import Any
 
 import torch
+from torch.nn.attention.bias import causal_lower_right
 from torch.nn.functional import scaled_dot_product_attention
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
@@ -58,7 +59,7 @@ def packed_attention(
         known = sum(stop - begin for begin, stop in seen)
         mask = None
         if known > end - start:
-            mask = query.new_ones((end - start, known), dtype=torch.bool).tril(known - (end - start))
+            mask = _causal(end - start, known, query.device)
         made.append(
             scaled_dot_product_attention(
                 query[:, :, start:end], _gathered(key, seen), _gathered(value, seen), mask,
@@ -67,6 +68,16 @@ def packed_attention(
         )  # fmt: skip
         start = end
     return torch.cat(made, 2).transpose(1, 2).contiguous(), None
+
+
+def _causal(queries: int, keys: int, device: torch.device) -> torch.Tensor:
+    """A mask by which the last query sees all keys, and each before it one key less.
+
+    On CUDA one that PyTorch knows kernels for, which with any other mask computes all scores.
+    """
+    if device.type == "cuda":
+        return causal_lower_right(queries, keys)
+    return torch.ones((queries, keys), dtype=torch.bool).tril(keys - queries)
 
 
 def _gathered(tensor: torch.Tensor, spans: list[tuple[int, int]]) -> torch.Tensor:
