@@ -12,6 +12,7 @@ from dikast.core.message import Message, Span
 from dikast.core.part import Image
 from dikast.engines.base import Readout, Request, Sampling
 from dikast.engines.local.engine import LocalEngine
+from dikast.engines.local.execution import Together
 from dikast.engines.local.sharing import segments
 from dikast.engines.local.sharing.attention_part import Part, attend
 from dikast.engines.local.sharing.segments import KeysSeen, Merged, Segments, folded, unfolded
@@ -127,3 +128,10 @@ def test_replies_in_one_launch_are_as_close_as_others(
         assert expected.label_logprobs is not None
         assert half[key].label_logprobs == pytest.approx(dict(expected.label_logprobs), abs=0.3)
         assert half[key].label_logprobs == pytest.approx(dict(apart[key].label_logprobs or {}), abs=0.3)
+
+
+def test_keys_and_values_may_take_half_of_what_is_free(tiny: Callable[[str], Path]) -> None:
+    execution = LocalEngine(str(tiny("llama")), device="cuda", dtype="bfloat16")._execution
+    assert isinstance(execution, Together)
+    half = torch.cuda.mem_get_info()[0] // 2 // execution.trees.token_bytes
+    assert execution._most_tokens == pytest.approx(half, rel=0.2)

@@ -20,7 +20,8 @@ from dikast.engines.local.sharing.tree_forward import Path, TreeModel, TreeRow, 
 from dikast.engines.local.sharing.tree_replies import OWN, TreeReply, write
 from dikast.engines.local.sharing.trie import agreed, parting, sorted_rows
 
-_MOST_TOKENS = 65536  # tokens whose keys and values are held together, if `memory` is not set
+_MOST_TOKENS = 65536  # tokens whose keys and values are held together, if `memory` is not set; more where half of
+# what a CUDA device has free holds more
 _ALONE, _TOGETHER = 8, 64  # requests that write at a time
 
 Planned = tuple[Prompt, Ask | None]
@@ -145,7 +146,11 @@ class Together:
     def __init__(self, loaded: Loaded, batch_size: int, memory: int | None) -> None:
         self._loaded, self._batch_size = loaded, batch_size
         self.trees = TreeModel(loaded, memory=memory)
-        self._most_tokens = _MOST_TOKENS if memory is None else memory // self.trees.token_bytes
+        if memory is not None:
+            self._most_tokens = memory // self.trees.token_bytes
+        else:
+            free = torch.cuda.mem_get_info(loaded.device)[0] if loaded.device.type == "cuda" else 0
+            self._most_tokens = max(_MOST_TOKENS, free // 2 // self.trees.token_bytes)
 
     @property
     def notes(self) -> Mapping[str, int]:

@@ -106,6 +106,11 @@ class Picks:
         """Exclude tokens that are never generated, in place: (rows, vocabulary)."""
         scores[:, self._forbidden] = -torch.inf
 
+    def changes(self, i: int) -> bool:
+        """Whether `pick` does anything to row i."""
+        ask = self._asks[i]
+        return ask.constraint is not None or ask.request.sampling.temperature > 0
+
     def pick(self, i: int, last: int | None, scores: torch.Tensor) -> None:
         """Row i, (vocabulary), in place; `last` is the token that its reply was continued with."""
         ask = self._asks[i]

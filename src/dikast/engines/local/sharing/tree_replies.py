@@ -45,7 +45,8 @@ def write(asks: Sequence[Ask], loaded: Loaded, trees: TreeModel, encoder: Encode
             picks.forbid(scores)
             live = [(row, i) for row, i in enumerate(replies.rows) if i in going]
             for row, i in live:
-                picks.pick(i, written[i][-1] if written[i] else None, scores[row])
+                if picks.changes(i):  # a view of each row takes as long as a small kernel
+                    picks.pick(i, written[i][-1] if written[i] else None, scores[row])
             chosen = scores.argmax(-1).tolist()
             for row, i in live:
                 written[i].append(chosen[row])
