@@ -6,7 +6,9 @@ WORKERS ?= 2
 # The tests start hundreds of processes, so sources are compiled before them. The tests themselves write no bytecode: where
 # they limit the size of files, Python would keep a truncated one, which stops every later process.
 COMPILE := $(BIN)/python -m compileall -q -j 2 src
-PYTEST := PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS)
+# Files of tests lie in memory where there is room for them: thousands of tests wait for a disk to confirm what was written.
+ROOM := $(shell df -Pk /dev/shm 2> /dev/null | awk 'NR == 2 && $$4 > 8000000 {print "PYTEST_DEBUG_TEMPROOT=/dev/shm"}')
+PYTEST := PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 $(ROOM) $(BIN)/python -m pytest -n $(WORKERS)
 
 .PHONY: demo check docs test slow soak vllm ray stores gpu bench lab scout scout-twins scout-gpu align clean
 

@@ -196,11 +196,11 @@ def test_paths_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_a_folder_with_a_script_is_refused_and_the_script_not_run(tmp_path: Path) -> None:
-    """Where data files are beside it, they are read."""
+    """Where data files are beside a script that does not bear the folder's name, they are read."""
     ran = tmp_path / "ran"
     (tmp_path / "set").mkdir()
-    (tmp_path / "set" / "set.py").write_text(f"open({str(ran)!r}, 'w')")
-    with pytest.raises(UserError, match=r"a data set with a script \(set\.py\), and Dikast runs no foreign code"):
+    (tmp_path / "set" / "load.py").write_text(f"open({str(ran)!r}, 'w')")
+    with pytest.raises(UserError, match=r"a data set with a script \(load\.py\), and Dikast runs no foreign code"):
         list(read_records(tmp_path / "set"))
     put(tmp_path / "set", "a.jsonl", JSONL)
     assert [each.value for each in read_records(tmp_path / "set")] == ROWS
