@@ -21,6 +21,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -279,7 +280,9 @@ def _judged(asked: Asked, shape: str, loaded: Loaded) -> None:
         writer = LocalEngine.of(endless, name="random", batch_size=size, window=size)
 
         def asks(tokens: int, seed: int, together: int = together) -> list[Request]:
-            return [request for n in range(together) for request in made(seed + n, tokens)]
+            with ThreadPoolExecutor() as pool:  # encoding pictures of noise takes longer than judging them
+                rounds = pool.map(lambda n: made(seed + n, tokens), range(together))
+                return [request for each in rounds for request in each]
 
         few = max(2, asked.feedback // 20)
         short = asks(few, 100)
