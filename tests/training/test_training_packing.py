@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from dikast.training.data.shards import Shards
 from dikast.training.log import read_log
 from dikast.training.loop import placed
 from dikast.training.models.model import about, open_model
-from dikast.training.packed_attention import use_packed_attention
+from dikast.training.packed_attention import packed_attention, segment_table, use_packed_attention
 from dikast.training.processes import SingleProcess
 from dikast.training.sft import sft
 
@@ -153,6 +154,13 @@ def test_each_picture_is_looked_at_once_in_a_pass(family: str, write_config: Wri
         assert len(tower) == (4 if family == "llava_onevision" else 3)
     padded = collate(shards, range(12), loaded).inputs
     assert len(padded["image_grid_thw"] if "image_grid_thw" in padded else padded["pixel_values"]) == 4 * 5
+
+
+def test_masks_of_trees_are_on_the_device_of_what_attends() -> None:
+    query, key, value = (torch.empty(1, 2, 30, 8, device="meta") for _ in range(3))
+    table = segment_table([10, 20, 30], [-1, 0, 0])  # the last segment sees itself and the first
+    out, _ = packed_attention(SimpleNamespace(), query, key, value, table)
+    assert (out.device.type, out.shape) == ("meta", (1, 30, 2, 8))
 
 
 def test_micro_batches_of_packed_rows_count_their_tokens_alone(write_config: Write) -> None:

@@ -77,7 +77,7 @@ def _causal(queries: int, keys: int, device: torch.device) -> torch.Tensor:
     """
     if device.type == "cuda":
         return causal_lower_right(queries, keys)
-    return torch.ones((queries, keys), dtype=torch.bool).tril(keys - queries)
+    return torch.ones((queries, keys), dtype=torch.bool, device=device).tril(keys - queries)
 
 
 def _gathered(tensor: torch.Tensor, spans: list[tuple[int, int]]) -> torch.Tensor:
