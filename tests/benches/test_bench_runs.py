@@ -16,6 +16,7 @@ from benches.own_bench import cards, figure, judge_own, own, run
 from benches.published import lay_out
 from dikast.benches.bench_rows import read_rows
 from dikast.benches.definition import Bench, load_bench, names
+from dikast.benches.row_values import gold_of_row
 from dikast.core.errors import UserError
 from dikast.core.records import write_records
 from dikast.core.runs.run_files import write_checked
@@ -530,6 +531,32 @@ def test_a_panel_has_a_scorecard_for_each_judge(tmp_path: Path) -> None:
     assert done.exit_code == 0, (done.output, done.exception)
     told = json.loads(run("report", tmp_path / "o", "--draws", 20, "--json").stdout)
     assert [card["judge"] for card in told] == ["mock:constant", "mock:random"]
+
+
+@pytest.mark.parametrize(
+    ("words", "right"),
+    [
+        (("a", "b", "tie"), 1), (("A", " b ", "Tie"), 1), (("first", "second", "tie"), 1), (("A>B", "B>A", "A=B"), 1),
+        (("[[A>>B]]", "[[B>>A]]", "[[A=B]]"), 1), (("A<B", "B>>A", "second"), 0),
+    ],
+)  # fmt: skip
+def test_gold_of_pairs_is_spelt_as_the_audit_reads_it(words: tuple[str, ...], right: int, tmp_path: Path) -> None:
+    rows = [{"q": f"{i}?", "a": "x " * 50, "b": "y", "won": word} for i, word in enumerate(words)]
+    bench = own(
+        tmp_path, rows, kind="pairs", fields={"instruction": "q", "response_0": "a", "response_1": "b"},
+        gold={"column": "won"}, official={"metric": "accuracy"},
+    )  # fmt: skip
+    found = judge_own(bench, "mock:prefers-long,r=0,per_doubling=9", tmp_path / "out")  # the first
+    assert (figure(found)["n"], figure(found)["value"]) == (3, pytest.approx(right / 3))
+
+
+def test_gold_of_pairs_that_is_a_mean_of_numbers_may_be_text(tmp_path: Path) -> None:
+    rows = [{"q": "?", "a": "x", "b": "y", "won": ["0.4", "1"]}]
+    bench = own(
+        tmp_path, rows, kind="pairs", fields={"instruction": "q", "response_0": "a", "response_1": "b"},
+        gold={"column": "won", "rule": "mean"}, official={"metric": "accuracy"},
+    )  # fmt: skip
+    assert gold_of_row(load_bench(bench), rows[0]) == pytest.approx(0.7)
 
 
 def test_a_bench_is_drafted_from_its_rows_and_checked(tmp_path: Path) -> None:

@@ -11,10 +11,10 @@ import orjson
 from dikast.audit.tables.scored import consensus
 from dikast.benches.definition import Bench, GoldMap
 from dikast.core.errors import DataError
+from dikast.core.gold import is_preference
 from dikast.corpus.schemas import sections
 
 _COLUMN = re.compile(r"\{([^{}]+)\}")
-_CHOICES = ("a", "b", "tie")
 _COLUMNS = 12  # of a row that are named in a message
 _ABSENT = object()
 
@@ -102,8 +102,9 @@ def gold_of_row(bench: Bench, row: Mapping[str, Any]) -> Any:
     said = list(_said(gold, row).values())
     if not said:
         return None
-    words = [each for each in said if isinstance(each, str) and not each.strip().isdigit()] if bench.pairs else []
-    if unknown := [word for word in words if word.casefold() not in _CHOICES]:
+    chosen = said if bench.pairs and gold.rule != "mean" else []
+    words = [each for each in chosen if isinstance(each, str) and not each.strip().isdigit()]
+    if unknown := [word for word in words if not is_preference(word, 2)]:
         cure = f"say under 'values' of 'gold' what its words mean, such as {{{unknown[0]}: a}} (a, b or tie)"
         raise DataError(f"{unknown[0]!r:.60} is no choice between two responses: {cure}", field=gold.column[0])
     if gold.rule == "first":

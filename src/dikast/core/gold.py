@@ -103,7 +103,7 @@ def gold_for(item: Item, rubric: Rubric, responses: Sequence[int], equate: Scale
     value = stated(item.gold, rubric.name, pair=pair)
     if isinstance(value, list | tuple):
         return [moved(each, source, rubric.scale) for each in value]
-    if pair and _is_preference(value, len(item.responses)):
+    if pair and is_preference(value, len(item.responses)):
         return value
     return moved(value, source, rubric.scale)
 
@@ -148,7 +148,7 @@ class GoldCheck:
         self.given = True
         scale, pair = own_scale(rubric, self.equate), len(responses) == 2
         value = stated(item.gold, rubric.name, pair=pair or self.pairs)
-        if (pair or self.pairs) and _is_preference(value, len(item.responses)):
+        if (pair or self.pairs) and is_preference(value, len(item.responses)):
             return
         if isinstance(value, list | tuple):
             shown = [value[i] for i in responses if i < len(value)]
@@ -156,7 +156,7 @@ class GoldCheck:
             several = item.gold.get("raters")
             shown = list(several) if isinstance(several, list | tuple) else []
             if pair or self.pairs:
-                shown = [each for each in shown if not _is_preference(each, len(item.responses))]
+                shown = [each for each in shown if not is_preference(each, len(item.responses))]
         else:
             shown = [value]
         for each in shown:
@@ -261,7 +261,10 @@ class GoldCheck:
         return " and ".join(told)
 
 
-def _is_preference(value: Any, responses: int) -> bool:
+def is_preference(value: Any, responses: int) -> bool:
+    """Whether gold names the better of several responses: a, b, tie, first, second, a mark of arenas such as `A>B`, or
+    the index of a response.
+    """
     if isinstance(value, bool):
         return False
     if isinstance(value, int):
