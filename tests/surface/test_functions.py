@@ -63,6 +63,26 @@ def test_a_frame_and_no_folder() -> None:
     assert not folder.exists()
 
 
+def test_a_run_without_a_folder_lives_as_long_as_what_is_read_from_it() -> None:
+    assert [verdict.label for verdict in dikast.grade(rows(5), "mock:oracle,r=1", "helpfulness")] == list("12345")
+    assert next(iter(dikast.grade(rows(5), "mock:oracle,r=1", "helpfulness"))).label == "1"
+    assert len(list(dikast.grade(rows(3), "mock:random", "helpfulness", samples=2, temperature=1).combined)) == 3
+    assert len(list(dikast.compare(pairs(3), "mock:random", "helpfulness"))) == 6
+    assert len(list(dikast.compare(pairs(3), "mock:random", "helpfulness").preferences)) == 3
+    assert len(list(dikast.grade(rows(3), "mock:random", "helpfulness").table())) == 3
+    assert len(dikast.grade(rows(3), "mock:random", "helpfulness").to_pandas()) == 3
+    judges = dikast.grade(rows(3), ["mock:oracle,r=1", "mock:random"], "helpfulness").runs
+    assert [len(list(judge)) for judge in judges] == [3, 3]
+    assert [verdict.label for verdict in judges.pop(0)] == ["1", "2", "3"]
+    assert dikast.audit(dikast.grade(rows(40), "mock:oracle,r=1", "helpfulness"), draws=50)["agreement"]
+    run = dikast.grade(rows(3), "mock:random", "helpfulness")
+    folder, verdicts = run.folder, iter(run)
+    del run
+    assert next(verdicts).status == "ok"
+    del verdicts
+    assert not folder.exists()  # and no longer
+
+
 def test_pairs_and_panels(tmp_path: Path) -> None:
     compared = dikast.compare(pairs(4), "mock:oracle", "helpfulness")
     assert {len(each.orders) for each in compared.preferences} == {2}

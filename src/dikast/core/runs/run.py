@@ -40,6 +40,7 @@ class Run:
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
+        self._of: Run | None = None  # the run of the panel, whose folder may last only as long as it
         refuse_special(self.folder)
         if not (self.folder / SUMMARY).is_file():
             raise UserError(f"{self.folder}: {self._why_none()}")
@@ -68,12 +69,19 @@ class Run:
             return [self]
         folders = [each for each in self.folder.iterdir() if each.name.split("-")[0].isdigit()]
         found = (each for each in folders if (each / SUMMARY).is_file())
-        return [Run(each) for each in sorted(found, key=lambda each: int(each.name.split("-")[0]))]
+        runs = [Run(each) for each in sorted(found, key=lambda each: int(each.name.split("-")[0]))]
+        for run in runs:
+            run._of = self
+        return runs
 
     def __iter__(self) -> Iterator[Verdict]:
         if self.kind == "panel":
             raise UserError(f"{self.folder} is of a panel: iterate over each of its `runs`")
-        return verdicts_in_order(self.folder)
+        return self._verdicts()
+
+    def _verdicts(self) -> Iterator[Verdict]:
+        """The verdicts that count; a generator, which holds the run, since a temporary folder lives as long as it."""
+        yield from verdicts_in_order(self.folder)
 
     def __len__(self) -> int:
         return int(sum(run.summary["verdicts"] for run in self.runs))
