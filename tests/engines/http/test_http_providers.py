@@ -559,6 +559,26 @@ def test_a_quota_without_a_time_to_come_back_ends_the_run() -> None:
     assert done.error.kind == "quota"
 
 
+@pytest.mark.parametrize(
+    "told",
+    [
+        "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade.",
+        "You have reached your specified API usage limits. You will regain access on 2026-12-01 at 00:00 UTC.",
+    ],
+)
+@pytest.mark.parametrize("answered", [0, 1])
+def test_an_account_of_anthropic_without_credit_ends_the_run(told: str, answered: int) -> None:
+    script = [anthropic_error("invalid_request_error", told, 400) for _ in range(400)]
+    with AnthropicServer(script=script[:0]) as server, claude(server, f"{FAST},concurrency=1") as engine:
+        list(engine.stream([ask("first")] * answered))
+        server.script += script
+        done = list(engine.stream([ask(i) for i in range(300)]))
+        assert len(server.headers) <= answered + 8
+    assert {each.error.kind for each in done if each.error} == {"quota"}
+    assert told in str(done[0].error)
+    assert "; raise the limit or add credit in the provider's account" in str(done[0].error)
+
+
 # Keys and models
 
 

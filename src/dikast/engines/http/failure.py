@@ -25,7 +25,13 @@ _CONTEXT = (
 )
 _NO_KEY = ("api key not valid", "api_key_invalid", "api key expired")
 _DELAY = re.compile(rb'"retryDelay"\s*:\s*"(\d{1,9}(?:\.\d{1,9})?)s"')
-_QUOTA = ("insufficient_quota", "billing_hard_limit", "exceeded your current quota")
+_QUOTA = (
+    "insufficient_quota",
+    "billing_hard_limit",
+    "exceeded your current quota",
+    "credit balance is too low",  # Anthropic, with 400 and the type of any invalid request
+    "specified api usage limits",
+)
 _FILTER = ("content_filter", "content_policy", "responsibleai")
 
 
@@ -87,6 +93,8 @@ def failure_of(status: int, headers: Mapping[str, str], raw: bytes, where: str, 
         return Failure("context_length", told)
     if any(word in words for word in _FILTER):
         return Failure("content_filter", told, refusal=quoted or "the server's content filter")
+    if status in (400, 403) and any(word in words for word in _QUOTA):
+        return Failure("quota", told, hopeless=True)
     if status in (401, 403) or (status == 400 and any(word in words for word in _NO_KEY)):
         return Failure("auth", told, hopeless=True)
     if status == 404:

@@ -149,7 +149,7 @@ class Desk:
             self._note_wait(job, min(time.monotonic() - now, self.settings.timeout))
         if (moved := self.elsewhere(job, failure)) is not None:
             return moved
-        if failure.hopeless and not self.answered:
+        if failure.hopeless and (not self.answered or failure.kind == "quota"):  # credit may run out at any time
             failure.message += await self._cured(failure)
         outcome = self._retried(job, failure)
         if isinstance(outcome, Later):
