@@ -1,6 +1,7 @@
 """Bad input is told before anybody is asked, and forms that no page sends change nothing."""
 
 import asyncio
+import re
 import resource
 import shutil
 import socket
@@ -8,6 +9,7 @@ import sqlite3
 import ssl
 import subprocess
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +97,7 @@ def without_links(folder: Path) -> None:
         (without_links, (), "links.json"),
         (None, ("--rubric", "Is it polite?"), "began with other items or rubric"),
         (None, ("--raters", 2), "began with other --raters (it was 1)"),
-        (None, ("--rater", "anna"), "began with other --raters (it was 1)"),
+        (None, ("--rater", "anna"), "began with other --rater (it was 1)"),
         (None, ("--rater", "anna", "--rater", "Anna"), "each rater has a name of their own"),
         (None, ("--rater", "owner"), "--rater 'owner'"),
         (None, ("--rater", "a,b"), "--rater 'a,b'"),
@@ -168,7 +170,38 @@ def test_raters_have_names_where_they_are_given(tmp_path: Path) -> None:
     assert {row["rater"] for row in table(tmp_path / "labels" / "trail.csv")} == {"anna", "ben"}
     assert annotate(items, tmp_path / "labels", *names).returncode == 0
     again = annotate(items, tmp_path / "labels", "--raters", 2)
-    assert "began with other --raters (it was anna, ben)" in again.stderr
+    assert "began with other --rater (it was anna, ben)" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("before", "kept", "after", "told"),
+    [
+        (Shares(names=("3",)), "3", Shares(raters=3, overlap=1), "--raters (it was 1)"),
+        (Shares(raters=3, overlap=1), "3", Shares(names=("3",)), "--raters (it was 3)"),
+        (Shares(names=("3",)), "3", Shares(), "--rater (it was 3)"),
+        (Shares(names=("3",)), "3", Shares(names=("4",)), "--rater (it was 3)"),
+        (Shares(names=("3",)), "3", Shares(names=("3",)), ""),
+        (Shares(raters=3, overlap=1), "3", Shares(raters=3, overlap=1), ""),
+        (Shares(raters=2, names=("anna", "ben")), "anna, ben", Shares(raters=2, names=("anna", "ben")), ""),
+    ],
+)
+@pytest.mark.parametrize("old", [False, True])
+def test_a_name_that_is_a_number_is_no_number_of_raters(
+    before: Shares, kept: str, after: Shares, told: str, old: bool, tmp_path: Path
+) -> None:
+    """Also in folders of earlier versions, which kept either in one place (`kept`)."""
+    items = runs.write_jsonl(tmp_path / "i.jsonl", runs.rows(3))
+    questions = read_questions(str(items), {}, load_rubric("helpfulness"), "absolute")
+    with opened(tmp_path / "labels", questions, before) as session:
+        store = session.store.path
+    if old:
+        with sqlite3.connect(store) as database:
+            database.execute("delete from meta where key='rater'")
+            database.execute("update meta set value=? where key='raters'", (kept,))
+        database.close()
+    refused = pytest.raises(UserError, match=re.escape(told)) if told else nullcontext()
+    with refused, opened(tmp_path / "labels", questions, after):
+        pass
 
 
 def test_one_process_labels_at_a_time(tmp_path: Path) -> None:

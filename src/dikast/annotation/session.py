@@ -72,9 +72,10 @@ def opened(
     `spread`, a judge's uncertainty by key, gives new labels an active order.
     Raises UserError if the questions or settings differ from those that labelling began with.
     """
+    names = shares.names or _numbered(shares.raters)
     meta = {
         "questions": fingerprint([each.key for each in questions]),
-        "raters": ", ".join(shares.names) or str(shares.raters),
+        "raters": str(shares.raters), "rater": ", ".join(names),
         "overlap": str(shares.overlap or shares.raters), "repeats": f"{shares.repeats:g}",
         "training": str(shares.training), "seed": str(shares.seed),
     } | ({} if spread is None else {"order": "active"})  # fmt: skip
@@ -82,7 +83,7 @@ def opened(
         store = LabelStore(folder)
         try:
             if not store.begun:
-                words = _words(folder, shares.names or [str(n) for n in range(1, shares.raters + 1)])
+                words = _words(folder, names)
                 order = {} if spread is None else priorities_of([each.key for each in questions], spread, shares.seed)
                 tasks = assign(
                     questions, shares.raters, overlap=shares.overlap or shares.raters, repeats=shares.repeats,
@@ -92,7 +93,7 @@ def opened(
             by_key = {each.key: each for each in questions}
             try:
                 with database_at(store.path):
-                    _same(folder, store.meta, meta)
+                    _same(folder, _settings(store), meta)
                     wrong = _impossible(store, by_key)
             except sqlite3.DatabaseError as error:
                 wrong = str(error)
@@ -105,6 +106,20 @@ def opened(
                 session.write()
         finally:
             store.close()
+
+
+def _numbered(raters: int) -> tuple[str, ...]:
+    """The names of raters who were given none."""
+    return tuple(str(n) for n in range(1, raters + 1))
+
+
+def _settings(store: LabelStore) -> dict[str, str]:
+    """What labelling began with. Earlier versions kept names, where they were given, in the place of the number."""
+    meta, n = store.meta, len(store.raters)
+    if "rater" in meta:
+        return meta
+    given = meta.get("raters", "")
+    return {**meta, "raters": str(n), "rater": ", ".join(_numbered(n)) if given == str(n) else given}
 
 
 def _same(folder: Path, was: Mapping[str, str], now: Mapping[str, str]) -> None:
