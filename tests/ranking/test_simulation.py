@@ -96,6 +96,9 @@ def test_a_plan_keeps_to_its_budget() -> None:
     assert found.in_words.startswith(f"5 responses: {found.schedule}, simulated best 0.")
     with pytest.raises(UserError, match="2 comparisons are too few to rank 5 responses: allow at least 4"):
         plan("best", 5, PUBLISHED, budget=2)
+    for budget in (None, 2, 10**9):
+        with pytest.raises(UserError, match="takes at most 500 different responses of an item, not 501: rank fewer"):
+            plan("best", 501, PUBLISHED, budget=budget)
 
 
 def test_the_pilot_is_a_tenth_of_the_items() -> None:

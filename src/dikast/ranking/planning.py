@@ -51,8 +51,10 @@ def plan(
 
     budget: half of a full round robin by default. Of schedules within .01 of the best the cheapest is chosen. The full
     round robin is simulated too, as the upper limit. Where k is above 32, fewer items are simulated, and `top` and
-    `ends` are not. UserError if the budget is too small for any.
+    `ends` are not. UserError if the budget is too small for any, or k too large.
     """
+    if told := SCHEDULES["knockout"].too_many(k):  # no schedule takes more
+        raise UserError(told)
     most = k * (k - 1) // 2 if budget is None else budget
     items = min(items, max(_COMPARISONS // (k * (k - 1)), 24))
     fitting = {
@@ -62,7 +64,7 @@ def plan(
         if each.calls(k) <= max(most, k - 1 if budget is None else 0)
     }
     if not fitting:
-        cheapest = min(each.calls(k) for each in SCHEDULES.values() if k >= each.least and not each.graded)
+        cheapest = min(each.calls(k) for each in SCHEDULES.values() if each.least <= k <= each.most and not each.graded)
         raise UserError(f"{most} comparisons are too few to rank {k} responses: allow at least {cheapest}")
     asked = {**fitting, "full": SCHEDULES["full"]}
     found = {name: simulate(each, k, judge, read=read, items=items) for name, each in asked.items()}
