@@ -226,7 +226,10 @@ def test_a_prior_touches_only_those_whom_separation_needs(tmp_path: Path, run_au
     assert board["never"]["prior"] == "only by prior"
     assert (board["never"]["strength"]["low"], board["never"]["beats anchor"]["low"]) == (None, None)
     assert board["never"]["strength"]["value"] < min(row["strength"]["value"] for row in alone.values())
-    assert any("0.1 games" in note for note in found["tables"]["ranking"]["notes"])
+    for level, below in (("0.95", "2.5 %"), ("0.9", "5 %")):
+        found = run_audit(tmp_path / "x.csv", *RANKED, "--level", level)
+        (note,) = (each for each in found["tables"]["ranking"]["notes"] if "0.1 games" in each)
+        assert note.endswith(f"has a probability below {below}")
 
 
 def test_fitting_players_by_hand() -> None:

@@ -277,6 +277,16 @@ def test_two_players_of_whom_one_won_every_game() -> None:
     assert ranked([(0, 1)] * 6, 2) == [(1, 1, 1), (2, 2, 2)]
 
 
+def test_who_beat_the_one_that_beat_another_is_ahead_of_it_too() -> None:
+    assert ranked([(0, 1), (1, 2)] * 10, 3) == [(1, 1, 1), (2, 2, 2), (3, 3, 3)]
+    assert ranked([(0, 1), (1, 2), (2, 3)] * 10, 4) == [(1, 1, 1), (2, 2, 2), (3, 3, 3), (4, 4, 4)]
+    assert ranked([(0, 1)] * 10 + [(1, 2)] * 3, 3) == [(1, 1, 2), (2, 2, 3), (3, 1, 3)]  # three wins say little
+    # four meet in both directions and beat each of three others, who beat each other in a circle: no order among these
+    four = [(i, j) for i in range(4) for j in range(4) if i != j] * 5
+    beaten = [(i, j) for i in range(4) for j in (4, 5, 6)] * 5
+    assert [each[1:] for each in ranked([*four, *beaten, *[(4, 5), (5, 6), (6, 4)] * 10], 7)[4:]] == [(1, 7)] * 3
+
+
 def test_a_rank_that_draws_do_not_know_is_any() -> None:
     # of two games, one won each, half the draws have one winner only
     assert ranked([(0, 1), (1, 0)], 2) == [(1, 1, 2), (1, 1, 2)]

@@ -232,7 +232,7 @@ def _board(
         ONE_ORDER if given.one_order else _disagreement_told(given) if given.may_disagree and not given.soft else "",
         _LENGTH_TOLD if "length" in data.numbers and "length" not in effects else "",
         f"no game with a verdict, so no strength and no rank: {', '.join(idle)}" if idle else "",
-        _PRIOR_TOLD if touched else "",
+        _prior_told(ranking.how.level) if touched else "",
         f"a strong verdict counts {data.plan.strong:g} times" if data.plan.strong != 1 else "",
         f"intervals: {ranking.how.draws} draws of {'pairs' if joint else 'games'}"
         + (", copies of strong verdicts drawn one by one" if data.plan.strong_as == "copies" else ""),
@@ -263,12 +263,14 @@ def _disagreement_told(given: Paired) -> str:
     return f"a pair whose orders disagree is half a win for each: {found:.4f} of {counted(found.n, 'pair')}"
 
 
-_PRIOR_TOLD = (
-    "prior: players that never won, never lost, or met the others only in such games have no finite strength (in the "
-    f"data, or in that share of draws), so each was given {PRIOR:g} games, half of them won, against an average player;"
-    " the other players are not affected, and a strength that exists only because of the prior has no interval; its"
-    " rank may be any at which such a record has a probability of at least 2.5 % at the level 95 %"
-)
+def _prior_told(level: float) -> str:
+    return (
+        "prior: players that never won, never lost, or met the others only in such games have no finite strength (in "
+        f"the data, or in that share of draws), so each was given {PRIOR:g} games, half of them won, against an average"
+        " player; the other players are not affected, and a strength that exists only because of the prior has no "
+        "interval; the interval of its rank leaves out only strengths at which winning (or losing) all its games has a "
+        f"probability below {50 * (1 - level):g} %"
+    )
 
 
 def _counts(given: Paired, names: list[str], first: Codes, second: Codes, how: Resampling) -> Table:

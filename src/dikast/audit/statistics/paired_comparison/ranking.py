@@ -105,7 +105,7 @@ class Ranking:
     and in a share of the draws `needed` (players,). Only players of one league (`leagues` (players,)) are compared: in
     another, no game says who is better; `games` counts the games of the league of each player (players,). `reach`
     (players, 2) is the lowest and the highest strength that the record of a touched player allows (`_reach`), and
-    `beaten[i, j]` whether touched i beat touched j more often than chance allows.
+    `beaten[i, j]` whether touched i beat touched j, or those in between, more often than chance allows (`_beaten`).
     """
 
     fit: Strengths
@@ -294,6 +294,7 @@ def _reach(bouts: Bouts, fit: Strengths, played: Codes, level: float) -> Floats:
     A player that won all its games has no highest one; at the lowest, winning them all has the probability
     (1 - level) / 2. The other way round for one that lost all. Any strength is possible for other touched players, and
     where an opponent was touched, too. NaN for players that were not touched. Games of a unit count as one together.
+    The probability is that of Bradley-Terry, whatever the model of `fit`: games are won or lost, covariates equal.
     """
     from scipy.optimize import brentq
 
@@ -318,7 +319,8 @@ def _reach(bouts: Bouts, fit: Strengths, played: Codes, level: float) -> Floats:
 
 def _beaten(bouts: Bouts, fit: Strengths, level: float) -> Masks:
     """Whether one touched player (row) won every game against another (column), so many that equal players would do so
-    with a probability of at most (1 - level) / 2. Games of a unit count as one together.
+    with a probability of at most (1 - level) / 2, or so beat one who is ahead of the other; not where such games go
+    round in a circle. Games of a unit count as one together.
     """
     beaten = np.zeros((len(bouts.names), len(bouts.names)), bool)
     if fit.touched is None:
@@ -329,7 +331,9 @@ def _beaten(bouts: Bouts, fit: Strengths, level: float) -> Masks:
         won = bouts.outcome[met] == (bouts.first[met] == j)  # 0: the first won, 1: the second
         times = met.sum() if bouts.unit is None else len(np.unique(bouts.unit[met]))
         beaten[i, j] = bool(won.all()) and 0.5**times <= (1 - level) / 2
-    return beaten
+    for between in np.flatnonzero(fit.touched):
+        beaten |= beaten[:, [between]] & beaten[between]
+    return beaten & ~beaten.T
 
 
 def _log_chance(strength: float, *, against: Floats, sign: int, each: float, less: float) -> float:
