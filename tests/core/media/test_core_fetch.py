@@ -117,6 +117,12 @@ def test_a_source_that_drips_is_given_up(outer: str, path: str, told: str, monke
     assert time.monotonic() - began < 15  # all of it would take at least 20 seconds
 
 
+@pytest.mark.parametrize("url", ["http://①②⑦.0.0.1:9/x", "http://127.0.0.1:9/ü"])
+def test_an_address_of_other_characters_says_how_they_are_written(url: str) -> None:
+    with pytest.raises(DataError, match=r"characters beyond ASCII are written as %XX in a URL, and as xn--"):
+        fetch.download(url, io.BytesIO())
+
+
 def test_a_source_without_end_is_given_up(outer: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetch, "MOST_SOURCE_BYTES", 2**20)
     into = io.BytesIO()

@@ -211,5 +211,7 @@ def is_private(address: str) -> bool:
 
 
 def _why(error: Exception) -> str:
+    if isinstance(error, UnicodeError):
+        return "characters beyond ASCII are written as %XX in a URL, and as xn--... in its host"
     reason = getattr(error, "reason", None) or error
     return str(reason) if isinstance(reason, OSError) and str(reason) else type(reason).__name__
