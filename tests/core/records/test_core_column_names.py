@@ -15,7 +15,7 @@ from dikast.core.gold import GoldCheck
 from dikast.core.item import ANSWERERS, ANSWERS, ASKERS, NAMES, REQUESTS, Item
 from dikast.core.part import Image, Text, text_of
 from dikast.core.records import Arrangement, item_of, read_items, scan_items, systems_of, write_items
-from dikast.core.records.column_names import lacking, recognise
+from dikast.core.records.column_names import lacking, recognise, winner
 from dikast.core.records.items import scan_rows
 from dikast.core.rubric import Rubric
 from dikast.surface.functions import grade
@@ -578,6 +578,11 @@ def test_preferences_as_alpaca_eval_writes_them(said: object, gold: str) -> None
     assert (item.gold, item.gold_from, systems_of(item)) == (gold, "preference", ("x", "y"))
     single = one(instruction="q", output="a", generator="x")
     assert systems_of(single) == ("x",)
+
+
+@pytest.mark.parametrize(("said", "gold"), [(1.5, "1.5"), ("1.5", "1.5"), (1, "a"), (2.0, "b"), (2.5, "2.5")])
+def test_nothing_lies_halfway_between_three_responses(said: object, gold: str) -> None:
+    assert winner(said, (), ("response_1", "response_2", "response_3")) == gold
 
 
 @pytest.mark.parametrize(

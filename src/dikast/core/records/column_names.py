@@ -305,8 +305,8 @@ def _speaks_of(column: str, words: re.Pattern[str]) -> bool:
 def winner(value: Any, systems: Sequence[str], columns: Sequence[str]) -> str:
     """Which response is better, as gold says it of pairs: "a", "b" or "tie"; what says neither stays, as text.
 
-    `columns` hold the responses. A number is read only if it is the number of a column, or halfway between both (a
-    tie): where columns have none, 1 could be the first or the second.
+    `columns` hold the responses. A number is read only if it is the number of a column, or halfway between the
+    two that there are (a tie): where columns have none, 1 could be the first or the second.
     """
     if isinstance(value, float) and value.is_integer():
         value = int(value)
@@ -316,7 +316,7 @@ def winner(value: Any, systems: Sequence[str], columns: Sequence[str]) -> str:
     if value in systems and len(set(systems)) == len(systems):
         return "ab"[list(systems).index(value)] if systems.index(value) < 2 else str(value)
     numbers = [int(end) for each in columns[:2] if (end := plain_name(each).rpartition("_")[2]).isdigit()]
-    if len(numbers) == 2 and str(value).strip() == str(sum(numbers) / 2):
+    if len(columns) == len(numbers) == 2 and str(value).strip() == str(sum(numbers) / 2):
         return "tie"
     for place, column in enumerate(map(plain_name, columns[:2])):
         match = _PART.fullmatch(column)
