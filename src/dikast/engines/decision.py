@@ -21,6 +21,7 @@ from dikast.core.distribution import flaw_of_shares
 from dikast.core.errors import EngineError, UserError
 from dikast.core.message import Message
 from dikast.core.secrets import Scrubber
+from dikast.core.text import counted
 from dikast.core.verdict import Usage
 from dikast.engines.base import Closing, Completion, Engine, Request
 from dikast.engines.http.answer import Answers, usage_of
@@ -109,6 +110,8 @@ class Decisions:
 
     def probabilities(self, value: Mapping[str, Any], asked: DecisionQuestion) -> dict[str, float] | None:
         """Of the only answer."""
+        if (n := len(value["answers"])) != 1:
+            raise ValueError(f"{counted(n, 'answer')} to one question")
         (answer,) = value["answers"]
         if answer.get("name") not in (None, _NAME):
             raise ValueError(f"an answer to {answer['name']!r} where {_NAME!r} was asked")

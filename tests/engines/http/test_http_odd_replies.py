@@ -166,7 +166,7 @@ def replay_of(run: Path, out: Path) -> tuple[int, list[dict[str, Any]]]:
 
 
 def test_a_decision_about_another_question_is_no_verdict(tmp_path: Path) -> None:
-    """By its name, and where answers to two questions come back."""
+    """By its name, and where several answers come back, or none."""
 
     def shares(text: str, answers: list[str]) -> list[float]:
         return [0.05, 0.05, 0.1, 0.7, 0.1]
@@ -177,7 +177,11 @@ def test_a_decision_about_another_question_is_no_verdict(tmp_path: Path) -> None
     def beside(value: dict[str, Any]) -> Any:
         return {**value, "answers": [*value["answers"], {**value["answers"][0], "name": "another"}]}
 
-    for spoil, told in ((renamed, "another"), (beside, "too many values")):
+    def without(value: dict[str, Any]) -> Any:
+        return {**value, "answers": []}
+
+    spoilt = ((renamed, "another"), (beside, "2 answers to one question"), (without, "0 answers to one question"))
+    for spoil, told in spoilt:
         with DecisionServer(shares, spoil=spoil) as server:
             items = write_items(tmp_path / "items.jsonl", 1)
             _, summary = grade(items, f"{server.spec},{QUICK}", tmp_path / told, "--read", "only")
