@@ -44,6 +44,7 @@ def test_a_planted_difference_is_found_and_a_rule_stays(tmp_path: Path) -> None:
     assert "<h2>1 claim: 1 holds</h2>" in html
     assert '<p class="light green">' in html
     assert "Cost: graded 240 responses" in html
+    assert "<h2>No experiment yet</h2>" in lab_page([])
     run_experiments([experiment], out)  # nothing is left to do
     assert to_markdown(findings(out)) == page
     for place in ("mine/experiment.json", next(out.glob("runs/*/cost.json")).relative_to(out)):

@@ -31,6 +31,8 @@ def lab_page(found: Sequence[Finding]) -> str:
 
 def headline(found: Sequence[Finding]) -> str:
     """How many claims hold, fail, are undecided: `4 claims: 3 hold, 1 cannot tell at this size`."""
+    if not found:
+        return "No experiment yet"
     told: Counter[str] = Counter(each.verdict for each in found)
     words = {"holds": "hold" if told["holds"] > 1 else "holds", "fails": "fail" if told["fails"] > 1 else "fails"}
     counts = ", ".join(f"{told[name]} {words.get(name, name)}" for name in _LIGHTS if told[name])
