@@ -39,9 +39,9 @@ class _Server(BaseHTTPRequestHandler):
             self.send_response(302)
             self.send_header("Location", f"/round{len(type(self).asked)}")
             self.end_headers()
-        elif self.path == "/slow-headers":
+        elif self.path in ("/slow-header", "/slow-headers"):
             self.wfile.write(b"HTTP/1.0 200 OK\r\n")
-            self._drip(b"X-A: " + b"b" * 2000)
+            self._drip(b"X-A: " + b"b" * 2000 if self.path == "/slow-header" else b"X-A: b\r\n" * 250)
         else:
             self.send_response(200)
             self.end_headers()
@@ -107,7 +107,12 @@ def test_only_the_host_that_was_typed_may_be_private(outer: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "told"), [("slow", r"not complete after \d+ s"), ("slow-headers", "cannot be fetched")]
+    ("path", "told"),
+    [
+        ("slow", r"not complete after \d+ s"),
+        ("slow-header", "cannot be fetched"),
+        ("slow-headers", "cannot be fetched"),
+    ],
 )
 def test_a_source_that_drips_is_given_up(outer: str, path: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetch, "_PATIENCE", 0.5)
