@@ -81,6 +81,24 @@ def test_greedy_rows_are_not_moved_by_sampling_neighbours(engine: Engines) -> No
     assert answers(model, [*among, ask("g", "good")])["g"].text == alone
 
 
+@pytest.mark.parametrize("top_p", [0.0, 0.3, 0.9, 0.999])
+@pytest.mark.parametrize("spread", [0.0, 0.7, 4.0])
+def test_the_nucleus_is_that_of_a_whole_order(spread: float, top_p: float) -> None:
+    draw = np.random.default_rng(3)
+    logits = torch.from_numpy(draw.normal(0, spread, 5000)).float()
+    logits[:2000] = -torch.inf
+    logits[2500:2600] = logits[2600:2700]  # of equal probability
+    probabilities = (logits.double() / 0.7).softmax(-1)
+    ranked, order = probabilities.sort(descending=True, stable=True)
+    outside = ranked.cumsum(-1) - ranked >= top_p
+    outside[0] = False
+    probabilities[order[outside]] = 0
+    steps = probabilities.cumsum(-1)
+    for uniform in draw.random(50):
+        expected = int(torch.searchsorted(steps, steps[-1] * uniform, right=True))
+        assert choose(logits, 0.7, top_p, float(uniform)) == expected
+
+
 def test_choose_follows_the_tempered_nucleus() -> None:
     # probabilities 0.5, 0.3, 0.15, 0.05 in the order 2, 0, 3, 1
     logits = torch.tensor([0.3, 0.05, 0.5, 0.15]).log()

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -13,6 +14,7 @@ from dikast.core.part import Image
 from dikast.engines.base import Readout, Request, Sampling
 from dikast.engines.local.engine import LocalEngine
 from dikast.engines.local.execution import Together
+from dikast.engines.local.generating import choose
 from dikast.engines.local.sharing import segments
 from dikast.engines.local.sharing.attention_part import Part, attend
 from dikast.engines.local.sharing.segments import KeysSeen, Merged, Segments, folded, unfolded
@@ -135,3 +137,10 @@ def test_keys_and_values_may_take_half_of_what_is_free(tiny: Callable[[str], Pat
     assert isinstance(execution, Together)
     half = torch.cuda.mem_get_info()[0] // 2 // execution.trees.token_bytes
     assert execution._most_tokens == pytest.approx(half, rel=0.2)
+
+
+@pytest.mark.parametrize("top_p", [0.0, 0.9, 1.0])
+def test_tokens_are_drawn_as_on_the_cpu(top_p: float) -> None:
+    logits = torch.randn(150_000, generator=torch.Generator().manual_seed(0)) * 3
+    for uniform in np.random.default_rng(0).random(30):
+        assert choose(logits.cuda(), 0.7, top_p, float(uniform)) == choose(logits, 0.7, top_p, float(uniform))

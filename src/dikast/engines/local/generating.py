@@ -83,12 +83,16 @@ def choose(logits: torch.Tensor, temperature: float, top_p: float, uniform: floa
     (Holtzman et al. 2020, "The Curious Case of Neural Text Degeneration"). Vocabulary order, not the order of
     probability, keeps a rounding difference between batches from reordering near ties.
     """
-    probabilities = (logits.cpu().double() / temperature).softmax(-1)  # on the CPU: not every device has float64
+    logits = logits.cpu() if logits.device.type == "mps" else logits  # it has no float64
+    probabilities = (logits.double() / temperature).softmax(-1)
     if top_p < 1:
-        ranked, order = probabilities.sort(descending=True, stable=True)
-        outside = ranked.cumsum(-1) - ranked >= top_p
-        outside[0] = False  # top_p 0 selects the most probable token
-        probabilities[order[outside]] = 0
+        # all tokens of at most this probability have less than 1 - top_p together: only the others need an order
+        some = (~(probabilities <= (1 - top_p) / len(probabilities) * (1 - 1e-6))).nonzero()[:, 0]
+        ranked, order = probabilities[some].sort(descending=True, stable=True)
+        inside = ranked.cumsum(-1) - ranked < top_p
+        inside[0] = True  # top_p 0 selects the most probable token
+        kept = some[order[inside]]
+        probabilities = torch.zeros_like(probabilities).index_copy_(0, kept, probabilities[kept])
     steps = probabilities.cumsum(-1)
     chosen = int(torch.searchsorted(steps, steps[-1] * uniform, right=True))
     return min(chosen, int(probabilities.nonzero()[-1]))
