@@ -77,6 +77,7 @@ class Asked:
     small: bool
     shapes: tuple[str, ...]
     rounds: int
+    streamed: int
     feedback: int
     together: tuple[int, ...]
     steps: int
@@ -269,9 +270,13 @@ def _judged(asked: Asked, shape: str, loaded: Loaded) -> None:
         times_pair_by_pair=median(alone) / median(cold), times_pair_by_pair_known=median(alone) / median(warm),
         bound=work["tokens_asked"] / max(1, work["tokens_computed"]), peak_gb=most_bytes(asked.device) / 1e9,
     )  # fmt: skip
-    once = [request for n in range(3) for request in made(50 + n)]
-    many = seconds(partial(answers, local, once), asked.device)
-    asked.report.tell(f"engine {shape}", three_together_a_second=len(once) / many)
+    for name, window in (("", 64), ("_in_one_window", asked.streamed * pairs)):
+        with ThreadPoolExecutor() as pool:  # pictures of noise take longer to save than to judge
+            rounds = list(pool.map(made, range(1000 + window, 1000 + window + asked.streamed)))
+        once = [request for each in rounds for request in each]
+        wide = LocalEngine.of(loaded, name="random", window=window)
+        many = seconds(partial(answers, wide, once), asked.device)
+        asked.report.tell(f"engine {shape}", **{f"{asked.streamed}_round_robins{name}_a_second": len(once) / many})
     difference = np.abs(labels(local, first[:4]) - _alone(loaded, first[:4])).max()
     asked.report.tell(f"engine {shape}", bfloat16_difference=float(difference))
     endless = replace(loaded, ends=())  # random weights would end some replies early
@@ -285,9 +290,9 @@ def _judged(asked: Asked, shape: str, loaded: Loaded) -> None:
                 return [request for each in rounds for request in each]
 
         few = max(2, asked.feedback // 20)
-        short = asks(few, 100)
-        texts(writer, short)
-        times = [seconds(partial(answers, writer, each), asked.device) for each in (short, asks(2 * few, 200))]
+        short, longer = asks(few, 100), asks(2 * few, 100)
+        texts(writer, longer)
+        times = [seconds(partial(answers, writer, each), asked.device) for each in (short, longer)]
         step = max(0.0, times[1] - times[0]) / few
         expected = times[1] + step * (asked.feedback - 2 * few)
         figures: dict[str, Any] = {"rows": size, "seconds_a_token": step, "peak_gb": most_bytes(asked.device) / 1e9}
@@ -375,6 +380,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--shapes", default="onevision,llava", help=f"of {', '.join(FAMILIES)}")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--rounds", type=int, default=3, help="of score only")
+    parser.add_argument("--streamed", type=int, default=3, help="round robins of score only in one stream")
     parser.add_argument("--feedback", type=int, default=200, help="tokens of a reply")
     parser.add_argument("--together", default="3,8", help="round robins that write at a time")
     parser.add_argument("--steps", type=int, default=20, help="of LoRA; full training takes a quarter of them")
@@ -391,7 +397,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         about |= {"device": properties.name, "memory_gb": properties.total_memory / 1e9}
     report.tell("about", **about)
     asked = Asked(
-        device, given.small, tuple(given.shapes.split(",")), given.rounds, given.feedback,
+        device, given.small, tuple(given.shapes.split(",")), given.rounds, given.streamed, given.feedback,
         tuple(int(n) for n in given.together.split(",") if n), given.steps, report,
     )  # fmt: skip
     failed = False
