@@ -21,7 +21,7 @@ from dikast.engines.base import Readout, Request, Sampling
 from dikast.engines.local.batch import TokenRow, tensors_of
 from dikast.engines.local.engine import LocalEngine
 from dikast.engines.local.prompt import encode
-from dikast.engines.local.video_tensors import Clip, Clips
+from dikast.engines.local.seeing.video_tensors import Clip, Clips
 from runs import dikast_here as dikast
 from runs import lines
 from videos import make_video

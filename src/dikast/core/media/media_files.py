@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote_to_bytes
 
@@ -82,10 +83,10 @@ def _load_frame(image: Image, number: int) -> LoadedImage:
     if (loaded := _pictures.get(sha256)) is not None:
         return loaded
     (picture,) = frames(_video_file(image), [number], _name(image))
-    return _keep_frame(picture, sha256, _name(image))
+    return _kept(picture, sha256, _name(image))
 
 
-def _keep_frame(picture: "Picture", sha256: str, name: str) -> LoadedImage:
+def _kept(picture: "Picture", sha256: str, name: str) -> LoadedImage:
     check_size(*picture.size, name)
     loaded = LoadedImage(picture, sha256)
     _checked.put(sha256, True)
@@ -107,7 +108,7 @@ def sample_video(video: Video, n: int = DEFAULT_FRAMES) -> Video:
     if found is None:
         found, pictures = sample(_video_file(whole), count, _name(whole))
         for number, picture in zip(found.indices, pictures, strict=True):
-            _keep_frame(picture, _frame_sha256(sha256, number), _name(whole))
+            _kept(picture, _frame_sha256(sha256, number), _name(whole))
         _sampled.put((sha256, count), found)
     return replace(video, frames=tuple(replace(whole, frame=i) for i in found.indices), seconds=found.seconds)
 
@@ -145,12 +146,9 @@ def _hashed(image: Image) -> str:
 
 
 def _load(file: "_File", image: Image) -> LoadedImage:
-    if (loaded := _pictures.get(file.sha256)) is not None:
-        return loaded
-    loaded = LoadedImage(decode(file.raw, _name(image)), file.sha256)
-    _checked.put(file.sha256, True)
-    _pictures.put(file.sha256, loaded)
-    return loaded
+    with _decoding[int(file.sha256[:2], 16)]:  # threads that ask for one picture at the same time
+        loaded = _pictures.get(file.sha256)
+        return loaded or _kept(decode(file.raw, _name(image)), file.sha256, _name(image))
 
 
 def check_image(image: Image) -> str:
@@ -213,6 +211,7 @@ class _Stamp:
 _hashes: Bounded[_Stamp | str, str] = Bounded(100_000, lambda _: 1)  # by file stamp or URL
 _checked: Bounded[str, bool] = Bounded(100_000, lambda _: 1)  # by SHA-256
 _pictures: Bounded[str, LoadedImage] = Bounded(192 * 2**20, lambda each: 4 * each.size[0] * each.size[1])
+_decoding = [Lock() for _ in range(256)]  # by the beginning of the SHA-256
 _fetched: Bounded[str, bytes] = Bounded(MOST_FETCHED_BYTES, len)  # by URL
 _sampled: Bounded[tuple[str, int], Sampled] = Bounded(1_000_000, lambda each: len(each.indices))  # by SHA-256, number
 _inline: Bounded[str, "_Inline"] = Bounded(MOST_FETCHED_BYTES, lambda each: each.size)  # by data URL

@@ -10,7 +10,7 @@ import torch
 from dikast.engines.local.loading import Loaded
 from dikast.engines.local.processor import Processor
 from dikast.engines.local.prompt import Prompt
-from dikast.engines.local.seen import together
+from dikast.engines.local.seeing.seen import together
 
 
 @dataclass(frozen=True, slots=True)

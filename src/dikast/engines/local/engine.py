@@ -106,10 +106,12 @@ class LocalEngine(Closing):
         """Answers, each with its request's key; never raises for a single request."""
         if not hasattr(self, "_loaded"):
             raise UserError(f"{self.name}: this engine is closed; open it again")
+        from dikast.engines.local.seeing.shown import in_turn
+
         waiting = iter(requests)
         while window := list(islice(waiting, self.window)):
             jobs: list[_Job] = []
-            for request in window:
+            for request in in_turn(window, self._loaded.processor):
                 try:
                     jobs.append(self._job(request))
                 except EngineError as error:

@@ -15,10 +15,10 @@ from dikast.core.canonical import fingerprint
 from dikast.core.errors import UserError, require
 from dikast.engines.local.install_hints import TORCHVISION_CURE
 from dikast.engines.local.processor import Processor, load_processor
+from dikast.engines.local.seeing.vision import FAMILIES
 from dikast.engines.local.source import ModelSource
 from dikast.engines.local.tokens import Tokens
 from dikast.engines.local.trusted import model_config, pretrained_adapter, pretrained_weights
-from dikast.engines.local.vision import FAMILIES
 
 
 @dataclass(frozen=True, slots=True)

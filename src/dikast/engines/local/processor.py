@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from dikast.core.errors import UserError
+from dikast.engines.local.seeing.vision import Vision, load_vision
 from dikast.engines.local.source import ModelSource
 from dikast.engines.local.template import Medium, Template
 from dikast.engines.local.tokens import Tokens
 from dikast.engines.local.trusted import pretrained_tokenizer
-from dikast.engines.local.vision import Vision, load_vision
 
 
 @dataclass(frozen=True, slots=True)

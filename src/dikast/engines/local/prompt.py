@@ -2,20 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
-from dikast.core.errors import DataError, EngineError
-from dikast.core.media import LoadedImage, load_image
+from dikast.core.errors import EngineError
 from dikast.core.message import Message, Span
 from dikast.core.part import Image, Video
 from dikast.core.thinking import begun_thinking
 from dikast.engines.base import Request
 from dikast.engines.local.processor import Processor
-from dikast.engines.local.seen import Seen
+from dikast.engines.local.seeing.seen import Seen
+from dikast.engines.local.seeing.shown import media_of, see
 from dikast.engines.local.template import Medium, Part, Turn
 from dikast.engines.local.tokens import Piece, Tokens, unused_character
-from dikast.engines.local.video_tensors import Clip
-from dikast.engines.local.vision import Vision
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +81,7 @@ def encode(messages: Sequence[Message], processor: Processor, *, prefill: str = 
     `prefill` is the beginning of the reply. `Prompt.continued` gives the ids with more of the reply, as a training
     target needs them; `batch.tensors_of` stacks prompts. EngineError says why a model cannot be asked this.
     """
-    media = _media(messages, processor.vision)
-    seen = _see(media, processor)
+    seen = see(media_of(messages, processor.vision), processor)
     marked = _Marked(processor.tokens, [*(message.text for message in messages), prefill])
     as_video = processor.vision is not None and processor.vision.clips is not None
     rendered = processor.template.render([_turn(message, marked, as_video=as_video) for message in messages])
@@ -132,58 +128,6 @@ def _turn(message: Message, marked: _Marked, *, as_video: bool) -> Turn:
     if spans or not parts:
         parts.append(marked.hide(spans))
     return Turn(message.role, tuple(parts))
-
-
-class _Media(NamedTuple):
-    """What a model is shown besides text, by kind, each in order."""
-
-    images: list[Image]
-    clips: list[Video]
-
-
-def _media(messages: Sequence[Message], vision: Vision | None) -> _Media:
-    """The images and clips of all messages; for a model that knows no clips their frames are images."""
-    found = _Media([], [])
-    for message in messages:
-        for part in message.parts:
-            if isinstance(part, Image):
-                found.images.append(part)
-            elif isinstance(part, Video) and vision is not None and vision.clips is not None:
-                found.clips.append(part)
-            elif isinstance(part, Video):
-                found.images.extend(part.frames)
-    return found
-
-
-def _see(media: _Media, processor: Processor) -> Seen:
-    if not media.images and not media.clips:
-        return Seen()
-    if processor.vision is None:
-        raise EngineError(
-            f"the request has images, but this model cannot see them: {processor.blind}; use a vision-language model",
-            kind="no_vision",
-        )
-    images = [_loaded(image) for image in media.images]
-    frames = [[_loaded(frame) for frame in clip.frames] for clip in media.clips]
-    timed = [
-        (tuple(each.sha256 for each in shown), clip.seconds) for shown, clip in zip(frames, media.clips, strict=True)
-    ]
-    key = (tuple(image.sha256 for image in images), tuple(timed))
-    if (found := processor.vision.remembered.get(key)) is None:
-        clips = [
-            Clip([each.picture for each in shown], clip.seconds)
-            for shown, clip in zip(frames, media.clips, strict=True)
-        ]
-        found = processor.vision.see([image.picture for image in images], clips)
-        processor.vision.remembered.put(key, found)
-    return found
-
-
-def _loaded(image: Image) -> LoadedImage:
-    try:
-        return load_image(image)
-    except DataError as error:
-        raise EngineError(f"image {image.name}: {error}", kind="bad_media") from error
 
 
 def _with_media(ids: list[int], pieces: list[Piece], seen: Seen, processor: Processor) -> Prompt:

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from dikast.engines.local.loading import Loaded
-from dikast.engines.local.seen import Medium, Seen, joined, separated, together
+from dikast.engines.local.seeing.seen import Medium, Seen, joined, separated, together
 from dikast.engines.local.sharing.trie import Tree
 from dikast.training.data.batches import Unit
 from dikast.training.data.distinct_media import distinct

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from dikast.engines.local.seen import Medium
+from dikast.engines.local.seeing.seen import Medium
 
 
 def distinct(media: Sequence[Medium], keys: Sequence[int]) -> tuple[list[Medium], list[int]]:

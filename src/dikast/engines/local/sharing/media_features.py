@@ -9,7 +9,7 @@ import torch
 
 from dikast.core.bounded import Bounded
 from dikast.engines.local.loading import Loaded
-from dikast.engines.local.seen import Medium, Seen, joined
+from dikast.engines.local.seeing.seen import Medium, Seen, joined
 
 _KNOWN = 2**30  # bytes of features; in tree order only the pictures of one row are needed
 

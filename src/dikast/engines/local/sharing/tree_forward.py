@@ -15,10 +15,10 @@ from dikast.core.errors import EngineError
 from dikast.engines.local.growable_cache import growable_cache
 from dikast.engines.local.loading import Loaded
 from dikast.engines.local.prompt import Prompt
+from dikast.engines.local.seeing.vision import FAMILIES
 from dikast.engines.local.sharing.media_features import Encoder, Features, outputs_of
 from dikast.engines.local.sharing.tree_attention import Block, SeenKeys, TreePass, attending_to_trees
 from dikast.engines.local.sharing.trie import Row, Tree, Walk, walk
-from dikast.engines.local.vision import FAMILIES
 
 LEAST = 4  # tokens that rows must share to share a segment; attention to one more segment takes about as long
 _MOST_BY_DEVICE = {"cpu": 1024}  # tokens of a forward pass by device; on a CPU they should fit in its cache
@@ -73,7 +73,7 @@ class Counts:
     peak_bytes: int = 0
 
 
-def keyed_ids(prompt: Prompt, ids: Sequence[int], loaded: Loaded) -> Row:
+def keyed_ids(prompt: Prompt, ids: Sequence[int] | Row, loaded: Loaded) -> Row:
     """Ids of a prompt and what follows it, with the key of a picture or clip, less than 0, where it stands."""
     found = np.array(ids, np.int64)
     keys = np.array(prompt.seen.keys, np.int64)
@@ -100,7 +100,7 @@ class _Laid:
     def __init__(self, row: TreeRow, loaded: Loaded, encoder: Encoder) -> None:
         self.row, self.known, self._encoder = row, row.known, encoder
         self.ids: Row = np.array(row.ids, np.int64)
-        self.keyed = keyed_ids(row.prompt, row.ids, loaded)
+        self.keyed = keyed_ids(row.prompt, self.ids, loaded)
         self._stands: dict[bool, tuple[Row, list[int]]] = {}  # placeholders before each token, and those of each medium
         for clip, token, shown in _media(row.prompt, loaded):
             before = np.concatenate([[0], (self.ids == token).cumsum()])

@@ -7,14 +7,14 @@ torchvision even to be created, so `clips` stands in for it. Images are resized 
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dikast.core.bounded import Bounded
 from dikast.core.errors import EngineError, UserError
 from dikast.engines.local.install_hints import TORCHVISION_CURE
-from dikast.engines.local.seen import Seen
+from dikast.engines.local.seeing.seen import Seen
+from dikast.engines.local.seeing.video_tensors import Clip, Clips, load_clips
 from dikast.engines.local.trusted import pretrained
-from dikast.engines.local.video_tensors import Clip, Clips, load_clips
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture
@@ -30,6 +30,15 @@ FAMILIES = {
 _MOST_EDGE = 16_384  # pixels
 _REMEMBERED = 256 * 2**20  # bytes of tensors
 _PARTS = ("image_processor", "tokenizer")
+
+
+class Processed(NamedTuple):
+    """What image processor and `Clips` make of the media of one prompt; `frames` are counts, by clip."""
+
+    images: Any
+    clips: Any
+    frames: tuple[int, ...]
+    pictures: int
 
 
 class Vision:
@@ -51,15 +60,14 @@ class Vision:
 
     def see(self, pictures: "Sequence[Picture]", clips: Sequence[Clip] = ()) -> Seen:
         """Run the processor on all images and clips of one prompt; some models look closer at a single image."""
-        images: list[tuple[int, ...]] = []
-        shown: list[tuple[int, ...]] = []
-        tensors: dict[str, Any] = {}
+        return self.seen(self.process(pictures, clips))
+
+    def process(self, pictures: "Sequence[Picture]", clips: Sequence[Clip] = ()) -> Processed:
+        """The first part of `see`, which takes nearly all of its time: the tensors. Several threads may call it."""
+        images = shown = None
         if pictures:
             given = [list(pictures)] if self._counts_images else list(pictures)
-            made = self.processor.image_processor(given, return_tensors="pt")
-            images = [self._ids(self.processor.replace_image_token(made, image_idx=i)) for i in range(len(pictures))]
-            tensors.update(made)
-        frames = 0
+            images = self.processor.image_processor(given, return_tensors="pt")
         if clips:
             assert self.clips is not None
             if self.clips.in_one_block and len({len(clip.frames) for clip in clips}) > 1:
@@ -69,11 +77,28 @@ class Vision:
                     "number of frames from each, or open it with clips=frames",
                     kind="bad_media",
                 )
-            made = self.clips(clips)
-            shown = [self._ids(self.processor.replace_video_token(made, video_idx=i)) for i in range(len(clips))]
-            tensors.update(self.clips.inputs(made))
-            frames = len(clips[0].frames) if self.clips.in_one_block else 1
-        return Seen(tuple(images), tuple(shown), tensors, (int(bool(pictures)), frames))
+            shown = self.clips(clips)
+        return Processed(images, shown, tuple(len(clip.frames) for clip in clips), len(pictures))
+
+    def seen(self, made: Processed) -> Seen:
+        """The second part: the token ids."""
+        images: list[tuple[int, ...]] = []
+        shown: list[tuple[int, ...]] = []
+        tensors: dict[str, Any] = {}
+        if made.images is not None:
+            images = [
+                self._ids(self.processor.replace_image_token(made.images, image_idx=i)) for i in range(made.pictures)
+            ]
+            tensors.update(made.images)
+        frames = 0
+        if made.clips is not None:
+            assert self.clips is not None
+            shown = [
+                self._ids(self.processor.replace_video_token(made.clips, video_idx=i)) for i in range(len(made.frames))
+            ]
+            tensors.update(self.clips.inputs(made.clips))
+            frames = made.frames[0] if self.clips.in_one_block else 1
+        return Seen(tuple(images), tuple(shown), tensors, (int(made.images is not None), frames))
 
     def settings(self) -> dict[str, Any]:
         """The settings that determine the tensors of images and clips, as JSON values."""

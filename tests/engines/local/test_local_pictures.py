@@ -1,0 +1,137 @@
+"""Pictures of a window are prepared side by side, and nothing else changes."""
+
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import PIL.Image
+import pytest
+
+from dikast.core.media import media_files
+from dikast.core.media.decoding import decode
+from dikast.core.media.media_files import forget
+from dikast.core.message import Message, Span
+from dikast.core.part import Image, Video
+from dikast.engines.base import Completion, Readout, Request, Sampling
+from dikast.engines.local.engine import LocalEngine
+
+Engines = Callable[[str], LocalEngine]
+READ = Readout(("1", "2"), "\n[RESULT] ", generate=False)
+
+
+@pytest.fixture
+def threads(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Set how many processors the machine has."""
+    return lambda count: monkeypatch.setattr(os, "cpu_count", lambda: count)
+
+
+def pictures(folder: Path, count: int) -> list[Image]:
+    """Files of noise."""
+    found = []
+    for n in range(count):
+        pixels = np.random.default_rng(n).integers(0, 255, (56, 84, 3), np.uint8)
+        PIL.Image.fromarray(pixels).save(folder / f"{n}.png")
+        found.append(Image(str(folder / f"{n}.png")))
+    return found
+
+
+def ask(key: str, *shown: Image | Video) -> Request:
+    """A question about pictures."""
+    return Request(key, (Message("user", (*shown, Span("Which is good?"))),), Sampling(max_tokens=2), readout=READ)
+
+
+def answers(made: LocalEngine, asked: list[Request]) -> list[tuple[object, ...]]:
+    """All that completions say but their seconds, in their order, with nothing remembered from before."""
+    forget()
+    vision = made._loaded.processor.vision
+    assert vision is not None
+    vision.remembered.clear()
+    return [_said(done) for done in made.stream(asked)]
+
+
+def _said(done: Completion) -> tuple[object, ...]:
+    error = None if done.error is None else (done.error.kind, str(done.error))
+    return done.key, done.text, done.finish, done.label_logprobs, done.usage.tokens_in, error
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, before: Callable[[], object] = lambda: None) -> Counter[str]:
+    """Decoded files by name from now on; `before` is called at each."""
+    found = Counter[str]()
+
+    def counting(raw: bytes, name: str) -> PIL.Image.Image:
+        found[Path(name.split()[-1]).name] += 1
+        before()
+        return decode(raw, name)
+
+    monkeypatch.setattr(media_files, "decode", counting)
+    return found
+
+
+@pytest.mark.parametrize("family", ["llava", "llava_onevision", "qwen_vl"])
+def test_answers_and_errors_are_those_of_one_picture_after_the_other(
+    family: str, engine: Engines, tmp_path: Path, threads: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = pictures(tmp_path, 6)
+    damaged = Path(shown[1].source)
+    damaged.write_bytes(damaged.read_bytes()[:-3000])
+    Path(shown[4].source).unlink()
+    clip = Video((shown[2], shown[3]), (0.0, 1.0))
+    asked = [ask(f"{again}-{n}", picture) for again in range(2) for n, picture in enumerate(shown)]
+    asked += [ask("text"), ask("clip", clip), ask("both", shown[5], shown[0])]
+    made = engine(family)
+    threads(1)
+    alone = answers(made, asked)
+    threads(4)
+    decoded = counted(monkeypatch)
+    running = threading.active_count()
+    assert answers(made, asked) == alone
+    assert threading.active_count() == running
+    failed = {str(key): error for key, *_, error in alone if error is not None}
+    assert set(failed) == {"0-1", "1-1", "0-4", "1-4"}
+    assert {name: n for name, n in decoded.items() if name != "1.png"} == dict.fromkeys(
+        ("0.png", "2.png", "3.png", "5.png"), 1
+    )
+
+
+def test_pictures_are_decoded_side_by_side(
+    engine: Engines, tmp_path: Path, threads: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads(4)
+    meeting = threading.Barrier(4, timeout=60)
+    decoded = counted(monkeypatch, meeting.wait)
+    asked = [ask(str(n), picture) for n, picture in enumerate(pictures(tmp_path, 4))]
+    assert all(error is None for *_, error in answers(engine("llava"), asked))
+    assert set(decoded.values()) == {1}
+
+
+def test_a_picture_of_several_prompts_is_decoded_once(
+    engine: Engines, tmp_path: Path, threads: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads(8)
+    decoded = counted(monkeypatch, lambda: time.sleep(0.1))  # long enough for others to come
+    shown = pictures(tmp_path, 5)
+    asked = [ask(f"{i}-{j}", a, b) for i, a in enumerate(shown) for j, b in enumerate(shown) if i != j]
+    answers(engine("llava_onevision"), asked)
+    assert set(decoded.values()) == {1}
+    answers(engine("llava_onevision"), [ask("again", shown[0])])
+    with_it = decoded["0.png"]
+    assert with_it == 2, "nothing was remembered"
+    list(engine("llava_onevision").stream([ask("known", shown[0]), ask("other", shown[1])]))
+    assert decoded["0.png"] == with_it
+
+
+def test_no_thread_stays_where_a_stream_is_left(
+    engine: Engines, tmp_path: Path, threads: Callable[[int], None]
+) -> None:
+    threads(8)
+    forget()
+    running = threading.active_count()
+    asked = [ask(str(n), picture) for n, picture in enumerate([Image("/no/such.png"), *pictures(tmp_path, 5)])]
+    stream = engine("qwen_vl").stream(asked)
+    assert next(iter(stream)).error is not None
+    stream.close()  # type: ignore[attr-defined]  # a generator
+    assert threading.active_count() == running
