@@ -9,8 +9,9 @@ import pytest
 import yaml
 
 import dikast.benches
-from benches.own_bench import figure, judge_own, own, run
+from benches.own_bench import cards, figure, judge_own, own, run
 from dikast.benches.definition import load_bench
+from dikast.core.runs.run_files import write_checked
 
 
 def listed(name: str) -> dict[str, Any]:
@@ -205,3 +206,52 @@ def test_figures_of_two_orders_are_undefined_in_one(tmp_path: Path) -> None:
     assert [each["value"]["value"] for each in found["official"]] == [None, None, None, 1]
     alone = judge_own(own(tmp_path, rows, **keys), "mock:oracle,r=1", tmp_path / "alone", "--from-absolute", code=3)
     assert figure(alone, "right in both orders")["n"] == 4  # graded alone, a choice depends on no order
+
+
+def test_a_sample_holds_whole_groups_where_the_figure_is_of_whole_groups(tmp_path: Path) -> None:
+    """Ten ids of three pairs each, of which the judge gets all right in four and the first two in the others."""
+    rows = [
+        {
+            "prompt": f"{i}-{k}?",
+            "id": f"g{i}",
+            "chosen": "x" if i < 4 or k < 2 else "y",
+            "rejected": "yx"[i >= 4 and k == 2],
+        }
+        for k in range(3)
+        for i in range(10)
+    ]
+    keys = {**listed("mm-rlhf-reward"), "protocol": {"orders": "one"}}
+    bench = own(tmp_path, rows, **keys)
+    told = {str(n + 1): ("a" if row["chosen"] == "x" else "b", "") for n, row in enumerate(rows)}
+    judge = choices(tmp_path / "r.jsonl", told)
+    whole = judge_own(bench, judge, tmp_path / "all", *OF_CHOICES)
+    assert figure(whole, "all of a group")["value"] == 4 / 10
+    part = judge_own(bench, judge, tmp_path / "part", *OF_CHOICES, "--limit", 10)
+    items = [json.loads(line)["meta"]["id"] for line in (tmp_path / "part/mine/items.jsonl").read_text().splitlines()]
+    drawn = set(items)
+    assert sorted(items) == sorted(3 * [*drawn])  # 9 rows, three groups
+    assert len(drawn) == 3
+    found = figure(part, "all of a group")
+    assert (found["n"], found["value"]) == (3, pytest.approx(len(drawn & {"g0", "g1", "g2", "g3"}) / 3))
+    assert any("a sample of 9 of 30 rows, whole groups, stratified" in each for each in part["told"])
+    about = tmp_path / "part/mine/bench.json"
+    before = {name: value for name, value in json.loads(about.read_text()).items() if name != "whole"}
+    write_checked(about, json.dumps(before).encode())
+    assert any("parts of them" in each for each in cards(tmp_path / "part")["mine"]["told"])
+    done = run("run", bench, "--judge", judge, "--data", tmp_path, "--out", tmp_path / "few", "--limit", 2)
+    assert "none is as small" in str(done.exception)
+
+
+def test_a_sample_holds_both_items_of_a_prompt_of_ties(tmp_path: Path) -> None:
+    one = {"chosen": ["r"], "rejected": ["s", "t"], "num_correct": 1}
+    two = {"chosen": ["r", "b"], "rejected": ["s"], "num_correct": 2, "subset": "Ties"}
+    rows: list[dict[str, Any]] = [{"id": f"m{i}", "prompt": f"{i}?", **one, "subset": "Math"} for i in range(20)]
+    rows += [{"id": f"ref:{i}", "prompt": f"tie {i}?", **one, "subset": "Ties"} for i in range(10)]
+    rows += [{"id": f"tied:{i}", "prompt": f"tie {i}?", **two} for i in range(10)]
+    bench = own(tmp_path, rows, **listed("rewardbench-2"))
+    found = judge_own(bench, "mock:constant", tmp_path / "out", "--limit", 20)
+    ids = [json.loads(line)["id"] for line in (tmp_path / "out/mine/items.jsonl").read_text().splitlines()]
+    ties = [each.partition(":") for each in ids if ":" in each]
+    assert len(ids) == 20
+    assert {n for kind, _, n in ties if kind == "ref"} == {n for kind, _, n in ties if kind == "tied"}
+    assert figure(found)["value"] == pytest.approx((1 / 3 + 0) / 2)  # by Ties' own formula no gap is above 0

@@ -263,6 +263,7 @@ def _figure(bench: Bench, metric: Metric, units: Units, apart: Mapping[str, Esti
     groups |= {name: each for name, each in apart.items() if name in groups}
     whole, joint = units.mean(), replace(units, cluster=None) if apart else units
     if official.over == "groups" and groups:
+        absent = f"; no row of {official.ties_apart}" if official.ties_apart not in ("", *groups) else ""
         whole = joint.over_groups(groups, dict.fromkeys(groups, 1.0))
     elif official.over == "sections" and units.group is not None:
         shares = {name: _shares(groups, inside, official.weights) for name, inside in official.sections.items()}

@@ -20,6 +20,7 @@ from dikast.audit.tables.run_rows import SAMPLES_MEAN
 from dikast.benches.definition import Bench, load_bench
 from dikast.benches.length import length_bias
 from dikast.benches.official import OfficialFigure, columns_of, official_figures
+from dikast.benches.subset import drawn_whole
 from dikast.core.errors import DataError, UserError
 from dikast.core.records import read_records
 from dikast.core.runs.run import Run
@@ -235,6 +236,9 @@ def scorecard(
     summary = Run(run).summary
     crossed = [(name,) for name in groups]
     alone = Run(run).kind == "from-absolute"
+    if noted["taken"] < noted["rows"] and not noted.get("whole") and drawn_whole(bench):
+        cure = "an earlier version drew single rows: run it again into a new folder"
+        told = (*told, f"its figure is of whole groups, and the sample holds parts of them, which raises it; {cure}")
     notes = [*_run_notes(noted), *told, *([ALONE] if alone else [])]
     with of_choices(plan) as read:
         try:
@@ -329,6 +333,8 @@ def read_about(run: Path) -> dict[str, Any]:
 def _run_notes(about: Mapping[str, Any]) -> list[str]:
     taken, rows = about["taken"], about["rows"]
     drawn = f"a sample of {taken:,} of {counted(rows, 'row')}, stratified by group, seed {about['seed']}"
+    if about.get("whole"):
+        drawn = drawn.replace("stratified", "whole groups, stratified")
     told = [drawn if taken < rows else f"all {counted(rows, 'row')}", f"prompt: {about['prompt']}", *about["notes"]]
     return told + [f"{n:,} rows left out: {why}" for why, n in about["left_out"].items()]
 

@@ -43,7 +43,11 @@ class BenchRunOptions(BenchDataOptions, FormatOptions, RunnerOptions):
     from_absolute: bool = option(
         False, help="Benches of pairs: grade each response alone; the better score wins, equal scores are a tie."
     )
-    limit: int | None = option(None, least=1, help="A seeded sample of N rows of each bench, stratified by group.")
+    limit: int | None = option(
+        None,
+        least=1,
+        help="A seeded sample of N rows of each bench, stratified by group; of whole groups where its figure is.",
+    )
     responses: Path | None = option(
         None,
         metavar="FILE",

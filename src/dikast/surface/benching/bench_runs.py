@@ -14,7 +14,7 @@ from dikast.benches.brought import Brought, from_file, from_policy
 from dikast.benches.definition import Bench
 from dikast.benches.native_prompts import learnt_format, native_format, native_items, with_scale
 from dikast.benches.scorecard import BENCH, RATERS, read_about
-from dikast.benches.subset import stratified
+from dikast.benches.subset import drawn_whole, sample
 from dikast.core.checking import Mistakes
 from dikast.core.errors import UserError
 from dikast.core.item import Item
@@ -91,7 +91,7 @@ def prepare(
     pictures: Pictures = "skip" if asked.skip_missing else "count" if "media" in asked.without else "needed"
     of_rows = bool(bench.rendered) or not _grades_brought(bench)
     rows = read_rows(bench, asked.data, unverified=asked.unverified_rows, native=native and of_rows, pictures=pictures)
-    items = stratified(rows.items, tuple(bench.groups), asked.limit, replies.seed)
+    items = sample(bench, rows.items, asked.limit, replies.seed)
     brought = _with_responses(bench, rows, items, asked, replies, folder, dry=spend.dry_run)
     form = _format(bench, asked, rows, brought)
     if not of_rows and asked.prompt != "dikast" and asked.rubric is None:
@@ -194,6 +194,7 @@ def _about(
         "taken": taken,
         "limit": asked.limit,
         "seed": seed,
+        "whole": drawn_whole(bench),
         "without": list(asked.without),
         "prompt": asked.prompt if asked.format is None else f"format {asked.format}",
         "left_out": dict(rows.left_out),
