@@ -255,3 +255,41 @@ def test_a_sample_holds_both_items_of_a_prompt_of_ties(tmp_path: Path) -> None:
     assert len(ids) == 20
     assert {n for kind, _, n in ties if kind == "ref"} == {n for kind, _, n in ties if kind == "tied"}
     assert figure(found)["value"] == pytest.approx((1 / 3 + 0) / 2)  # by Ties' own formula no gap is above 0
+
+
+def talk(*said: str) -> list[dict[str, str]]:
+    return [{"role": ("user", "assistant")[place % 2], "content": text} for place, text in enumerate(said)]
+
+
+def test_a_later_turn_is_judged_with_what_was_said_before_it(tmp_path: Path) -> None:
+    """MT-Bench human judgments, whose rows hold whole conversations whichever turn was judged."""
+    votes = [  # what people said, then the judge in both orders
+        (1, "model_a", "a", "a"), (2, "model_a", "a", "b"), (2, "tie", "a", "b"), (2, "model_b", "b", "b"),
+        (1, "model_b", "a", "a"), (1, "tie", "b", "b"),
+    ]  # fmt: skip
+    both = {
+        "conversation_a": talk("Q1?", "one A", "Q2?", "two A"),
+        "conversation_b": talk("Q1?", "one B", "Q2?", "two B"),
+    }
+    rows = [{"question_id": i, **both, "turn": turn, "winner": winner} for i, (turn, winner, *_) in enumerate(votes)]
+    keys = {**listed("mt-bench-human"), "reader": "conversation pair"}
+    bench, judge = own(tmp_path, rows, **keys), tmp_path / "r.jsonl"
+    told = choices(judge, {str(i): (one, two) for i, (*_, one, two) in enumerate(votes)})
+    found = judge_own(bench, told, tmp_path / "out", *OF_CHOICES)
+    items = [json.loads(line) for line in (tmp_path / "out/mine/items.jsonl").read_text().splitlines()]
+    assert (items[0]["instruction"], items[0]["responses"]) == ("Q1?", ["one A", "one B"])
+    later = items[1]
+    assert later["instruction"].endswith("### Question 1:\nQ1?\n\n### Question 2:\nQ2?")
+    assert later["responses"][1] == "### User:\nQ1?\n\n### Assistant:\none B\n\n### User:\nQ2?\n\n### Assistant:\ntwo B"
+    # joined verdicts: a, tie, tie, b, a, b; right in the first, the third and the fourth
+    assert figure(found, "agreement with ties")["value"] == 3 / 6
+    without = figure(found, "agreement without ties")
+    assert (without["n"], without["value"]) == (3, pytest.approx(2 / 3))  # the first, the fourth and the fifth
+    for change, message in (
+        ({"turn": 3}, "answers 3 questions"), ({"turn": "x"}, "no turn of a conversation"),
+        ({"conversation_b": talk("Other?", "b")}, "asks other questions"),
+    ):  # fmt: skip
+        (tmp_path / "rows.jsonl").write_text(json.dumps({**rows[0], **change}) + "\n")
+        done = run("run", bench, "--judge", told, "--data", tmp_path, "--out", tmp_path / "bad")
+        assert message in str(done.exception)
+        assert "line 1" in str(done.exception) or ":1" in str(done.exception)

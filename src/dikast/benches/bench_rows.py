@@ -10,7 +10,8 @@ from typing import Any, Literal
 import orjson
 
 from dikast.benches.bench_files import BenchFile, fetch, fetch_file
-from dikast.benches.bench_terms import CRITERION, RENDERED_PAIR
+from dikast.benches.bench_terms import CONVERSATION_PAIR, CRITERION, RENDERED_PAIR
+from dikast.benches.conversation_pairs import conversation_pair
 from dikast.benches.definition import Bench
 from dikast.benches.row_values import (
     due_at,
@@ -224,6 +225,8 @@ def _maker(bench: Bench, rubrics: Mapping[str, dict[str, Any]], *, native: bool)
             }
         elif bench.reader == RENDERED_PAIR:
             found = rendered_pair(row, bench)
+        elif bench.reader == CONVERSATION_PAIR:
+            found = conversation_pair(row, bench)
         elif bench.reader:
             found = dict(get_schema(bench.reader).reads(dict(row))) | fields_of_row(bench, row)
             found.pop("gold", None)

@@ -7,8 +7,9 @@ State = Literal["verified", "rows read", "schema only"]
 Kind = Literal["pairs", "graded pairs", "scores", "best of", "order"]
 Metric = Literal[
     "accuracy", "accuracy as shown", "accuracy swapped", "right in both orders", "same in both orders",
-    "accuracy without gold ties", "accuracy as shown without gold ties",
-    "net of two games", "all of a group", "win rate", "bradley-terry score", "reward", "macro precision",
+    "accuracy without gold ties", "accuracy as shown without gold ties", "agreement with ties",
+    "agreement without ties", "net of two games", "all of a group", "win rate", "bradley-terry score", "reward",
+    "macro precision",
     "macro recall", "macro f1", "best of", "order distance", "bias deviation and conformity", "kendall of models",
     "pearson", "spearman", "kendall_tau_b", "exact", "mae", "mean score",
 ]  # fmt: skip
@@ -35,6 +36,8 @@ METRICS: Mapping[Metric, str] = {
     "accuracy swapped": "share of right verdicts in the other order",
     "accuracy without gold ties": "accuracy over the pairs whose gold is no tie",
     "accuracy as shown without gold ties": "accuracy as shown over the pairs whose gold is no tie",
+    "agreement with ties": "share of right verdicts, where a win needs both orders and all else is a tie",
+    "agreement without ties": "share of right verdicts of the pairs that neither the judge so joined nor gold ties",
     "same in both orders": "share of pairs with the same verdict in both orders; two missing ones count as same",
     "right in both orders": "share of pairs with the right verdict in each order",
     "net of two games": "share of pairs with more right than wrong verdicts: a win and a tie count as a win",
@@ -60,8 +63,10 @@ OF_PAIRS = (
     "accuracy", "accuracy as shown", "accuracy swapped", "right in both orders", "same in both orders",
     "net of two games", "all of a group", "win rate", "bradley-terry score", "reward", "macro precision",
     "macro recall", "macro f1", "accuracy without gold ties", "accuracy as shown without gold ties",
+    "agreement with ties", "agreement without ties",
 )  # fmt: skip
 CRITERION = "@criterion"  # of a group: the criterion of a sheet, of which each has a verdict
+CONVERSATION_PAIR = "conversation pair"  # two conversations, of which the turn in the column `turn` was judged
 RENDERED_PAIR = "rendered pair"  # two rendered prompts of single responses, the better one first
 FAILURES = {  # how the authors' code counts a reply without a verdict
     "wrong": "a missing verdict is wrong", "half": "a missing verdict earns .5",

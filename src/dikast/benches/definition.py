@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dikast.benches.bench_terms import (
+    CONVERSATION_PAIR,
     FROM_FIELDS,
     FROM_MEMORY,
     NOT_LISTED,
@@ -31,7 +32,7 @@ from dikast.core.text import Located, hint, parse_located, read_located
 from dikast.corpus.schemas import SCHEMAS
 from dikast.prompts.dialects import DIALECTS
 
-READERS = (*SCHEMAS, RENDERED_PAIR)
+READERS = (*SCHEMAS, RENDERED_PAIR, CONVERSATION_PAIR)
 MOST_LINES = 40
 _NAME = re.compile(r"[A-Za-z0-9][\w.\-]{0,79}", re.ASCII)
 _REPOSITORY = re.compile(r"[\w.-]+(/[\w.-]+)?")
@@ -283,6 +284,8 @@ def _of_fields(bench: Bench) -> Iterator[Mistake]:
             yield f"names a field of 'fields' that rows may lack: {hint(name, mapped)}", "optional"
     if bench.reader and bench.reader not in READERS:
         yield f"there is no reader {bench.reader!r}: {hint(bench.reader, READERS)}", "reader"
+    if bench.reader in (RENDERED_PAIR, CONVERSATION_PAIR) and not {"response_0", "response_1"} <= {*bench.fields}:
+        yield f"{bench.reader!r} reads two columns: name them as response_0 and response_1", "fields"
     if bench.native is not None and bench.native.dialect not in DIALECTS:
         yield f"there is no dialect of that name: {hint(bench.native.dialect, DIALECTS)}", "native", "dialect"
     if not bench.reader and not bench.fields:

@@ -293,6 +293,8 @@ def _rule(bench: Bench, metric: Metric) -> str:
     told = {
         "same in both orders": "no verdict in both orders is the same, in one of them it is not",
         "net of two games": "more right games than wrong ones; a tie or a missing verdict is neither",
+        "agreement with ties": f"{counted}; a win needs both orders, all else is a tie, right where gold is one",
+        "agreement without ties": f"{counted}; a win needs both orders; pairs that the judge or gold ties are left out",
         "exact": "of the first of the samples; missing verdicts are dropped and counted",
         "mean score": "missing verdicts are dropped and counted",
         "reward": "a missing verdict is a tie" if official.failures == "tie" else "missing verdicts are skipped",

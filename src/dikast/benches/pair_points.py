@@ -79,6 +79,22 @@ def _one(bench: Bench, given: Paired, order: int) -> Floats:
     return earned_by(bench, *games[order], given.gold)
 
 
+def _joined(bench: Bench, given: Paired, *, ties: bool) -> Floats:
+    """Whether both orders together say what gold says: a win needs both, all else is a tie.
+
+    Without `ties` the pairs that they or gold tie are left out. A missing verdict counts as in `failures`.
+    """
+    if given.one_order:
+        return np.full(len(given.gold), math.nan)
+    (one, known), (two, known_swapped) = games_of(given)
+    joined = np.where(one == two, one, TIE)
+    earned = np.where(known & known_swapped, (joined == given.gold).astype(float), CREDIT[bench.official.failures])
+    if ties:
+        return earned
+    tied = (known & known_swapped & (joined == TIE)) | (given.gold == TIE)
+    return np.where(tied, math.nan, earned)
+
+
 def _same(given: Paired) -> Floats:
     """Two missing verdicts count as the same, as in the authors' code."""
     if given.choice is None or given.swapped is None:
@@ -95,5 +111,7 @@ POINTS: dict[str, Callable[[Bench, Paired], Floats]] = {
     "accuracy swapped": lambda bench, given: _one(bench, given, 1),
     "right in both orders": _both,
     "same in both orders": lambda bench, given: _same(given),
+    "agreement with ties": lambda bench, given: _joined(bench, given, ties=True),
+    "agreement without ties": lambda bench, given: _joined(bench, given, ties=False),
     "net of two games": _net,
 }
