@@ -66,16 +66,25 @@ class TooManyMissing(RunError):
 class EngineError(DikastError):
     """A model or server gave no usable completion. `kind` is a short stable word for counting, such as `timeout`.
 
-    `sent` is false for a request that was held back, since what was sent before it had failed.
+    `sent` is false for a request that was held back, since what was sent before it had failed. `respelt` says that the
+    cure is another spec, so that the same command would fail again.
     """
 
-    def __init__(self, message: str, *, kind: str, retryable: bool = False, sent: bool = True) -> None:
-        self.kind, self.retryable, self.sent = kind, retryable, sent
+    def __init__(
+        self, message: str, *, kind: str, retryable: bool = False, sent: bool = True, respelt: bool = False
+    ) -> None:
+        self.kind, self.retryable, self.sent, self.respelt = kind, retryable, sent, respelt
         super().__init__(message)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle with the keywords, as errors travel between processes."""
-        return partial(EngineError, kind=self.kind, retryable=self.retryable, sent=self.sent), (str(self),)
+        told: dict[str, Any] = {
+            "kind": self.kind,
+            "retryable": self.retryable,
+            "sent": self.sent,
+            "respelt": self.respelt,
+        }
+        return partial(EngineError, **told), (str(self),)
 
 
 _MACHINE = {

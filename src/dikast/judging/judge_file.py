@@ -233,7 +233,7 @@ class FileRun:
         if why := watched.gave_up:
             left = plan.questions - watched.done
             more = f" ({left:,} questions were not asked)" if left else ""
-            self.gave_up = f"{engine.name}: {why}{more}; then run the same command again"
+            self.gave_up = f"{engine.name}: {why}{more}; then {watched.again}"
 
     def _ask_engine(self, tasks: Iterator[Task], notes: EngineNotes, watched: Watched) -> None:
         assert self.ledger is not None

@@ -92,6 +92,12 @@ class Watched:
         """Why the engine has given up on its server; "" if it has not."""
         return str(found_in(self.engine, "gave_up", None) or self.unsent)
 
+    @property
+    def again(self) -> str:
+        """Which command goes on once the cure of why the engine gave up is done."""
+        gave_up = found_in(self.engine, "gave_up", None)
+        return "run the corrected command" if getattr(gave_up, "respelt", False) else "run the same command again"
+
     def count(self, done: int, total: RunningTotal) -> None:
         """Count verdicts and tell of them."""
         self.done += done

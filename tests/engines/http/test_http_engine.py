@@ -310,6 +310,36 @@ def test_a_dated_or_pinned_name_is_the_same_model(named: str) -> None:
         assert (one(engine, ask()).error is None) == (named != "judge-large")
 
 
+@pytest.mark.parametrize(
+    ("asked", "named", "same"),
+    [
+        ("gemini-flash-latest", "gemini-2.5-flash-preview-09-2025", True),
+        ("gemini-flash-latest", "models/gemini-3-flash", True),
+        ("gemini-flash-latest", "gemini-2.5-flash-lite", False),
+        ("gemini-flash-latest", "gemini-2.5-pro", False),
+        ("gemini-flash-lite-latest", "gemini-2.5-flash-lite-preview-09-2025", True),
+        ("gemini-flash-lite-latest", "gemini-2.5-flash", False),
+        ("gemini-2.5-flash", "gemini-flash", False),
+        ("claude-3-5-sonnet-latest", "claude-3-5-sonnet-20241022", True),
+        ("claude-3-5-sonnet-latest", "claude-3-7-sonnet-20250219", False),
+        ("claude-sonnet-4-0", "claude-sonnet-4-20250514", True),
+        ("claude-sonnet-4-0", "claude-sonnet-4-5", False),
+        ("mistral-large-latest", "mistral-large-2411", True),
+        ("gpt-4o", "gpt-4o-2024-08-06", True),
+        ("gpt-4o", "gpt-4o-mini-2024-07-18", False),
+    ],
+)
+def test_an_alias_is_answered_by_a_model_of_its_family(asked: str, named: str, same: bool) -> None:
+    class Renaming(FaultServer):
+        def _completion(self, *about: Any, **more: Any) -> dict[str, Any]:
+            return {**super()._completion(*about, **more), "model": named}
+
+    with Renaming(model=asked) as server, opened(server) as engine:
+        done = one(engine, ask())
+    assert (done.error is None) == same
+    assert same or f"--judge '{server.url}#{asked},served_as={named}'" in str(done.error)
+
+
 def test_refusals_are_answers() -> None:
     class Refusing(FaultServer):
         def _completion(self, *about: Any, **more: Any) -> dict[str, Any]:

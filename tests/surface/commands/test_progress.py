@@ -18,7 +18,7 @@ from dikast.engines.mock import Constant
 from dikast.judging.watching import Progress, Pulse
 from dikast.surface.functions import grade as grade_rows
 from dikast.surface.progress import ProgressLine, line_of
-from dikast.testing.faults import FaultServer, Spoilt
+from dikast.testing.faults import Faults, FaultServer, Spoilt
 from engines.http_servers import write_items
 
 
@@ -122,6 +122,9 @@ def test_elsewhere_lines_are_few(tmp_path: Path) -> None:
     assert "\r" not in done.stderr
 
 
+_AGAIN, _CORRECTED = "then run the same command again", "then run the corrected command"  # where the cure is a spec
+
+
 def refused_port() -> int:
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
@@ -130,20 +133,24 @@ def refused_port() -> int:
 
 
 @pytest.mark.parametrize(
-    ("spec", "told"),
+    ("spec", "told", "then"),
     [
-        ("http://127.0.0.1:{dead}/v1#judge", "tries); start the server, or correct its address"),
-        ("vllm-server:judge,url=http://127.0.0.1:{dead}/v1", "start the server (vllm serve MODEL)"),
-        ("http://127.0.0.1:{alive}/v1#jugde,key_env=RIGHT", "'jugde' does not exist model_not_found"),
-        ("http://127.0.0.1:{alive}/v1#judge,key_env=WRONG", "the key in WRONG is not accepted here"),
-        ("http://127.0.0.1:{alive}/v2#judge,key_env=RIGHT", "check the address (it usually ends in /v1)"),
+        ("http://127.0.0.1:{dead}/v1#judge", "tries); start the server, or correct its address", _AGAIN),
+        ("vllm-server:judge,url=http://127.0.0.1:{dead}/v1", "start the server (vllm serve MODEL)", _AGAIN),
+        ("http://127.0.0.1:{alive}/v1#jugde,key_env=RIGHT", "'jugde' does not exist model_not_found", _CORRECTED),
+        ("http://127.0.0.1:{alive}/v1#judge,key_env=WRONG", "the key in WRONG is not accepted here", _AGAIN),
+        ("http://127.0.0.1:{alive}/v1#judge", "name it behind the judge: ,key_env=NAME", _CORRECTED),
+        ("http://127.0.0.1:{alive}/v2#judge,key_env=RIGHT", "check the address (it usually ends in /v1)", _CORRECTED),
+        ("http://127.0.0.1:{other}/v1#judge", "#judge,served_as=another-model'", _CORRECTED),
     ],
 )
-def test_what_every_request_would_meet_ends_a_run_within_ten_seconds(spec: str, told: str, tmp_path: Path) -> None:
+def test_what_every_request_would_meet_ends_a_run_within_ten_seconds(
+    spec: str, told: str, then: str, tmp_path: Path
+) -> None:
     items = write_items(tmp_path / "items.jsonl", 300)
     keys = {"RIGHT": "sk-right-0123456789abcdef", "WRONG": "sk-wrong-0123456789abcdef"}
-    with FaultServer(key=keys["RIGHT"]) as server:
-        judge = spec.format(dead=refused_port(), alive=server.port)
+    with FaultServer(key=keys["RIGHT"]) as server, FaultServer(faults=Faults(wrong_model=1.0)) as other:
+        judge = spec.format(dead=refused_port(), alive=server.port, other=other.port)
         arguments = ("grade", items, "--judge", judge, "--rubric", "helpfulness", "--out", tmp_path / "out")
         began = time.monotonic()
         done = subprocess.run(dikast(*arguments), capture_output=True, text=True, env={**os.environ, **keys})
@@ -153,7 +160,7 @@ def test_what_every_request_would_meet_ends_a_run_within_ten_seconds(spec: str, 
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith("dikast: ")
     assert told in last
-    assert last.endswith("then run the same command again")
+    assert last.endswith(then)
     assert "sk-" not in done.stdout + done.stderr
 
 

@@ -3,6 +3,7 @@
 import logging
 import math
 import re
+import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -23,6 +24,7 @@ _SURE = 0.5  # label probability at which a reply is taken to go on after the ma
 _GIVE_UP = 3  # requests that were not continued, before this is no longer tried with a server that never did it
 
 _PINNED = re.compile(r"|-latest|-v?\d[\d.-]*|[@:].+")  # what may follow a model's name: a date, a revision, a tag
+_NUMBER = re.compile(r"v?\d[\d.]*|preview|exp|experimental")  # parts of a name that tell versions of a model apart
 
 _WHOLE = ("", "stop", "stop_sequence", "eos", "eos_token", "end_turn", "tool_calls", "function_call")
 """Reasons to end a reply after which nothing is missing, as servers of this API spell them."""
@@ -38,6 +40,18 @@ _TOLD = {
     "usage": "the server does not count tokens: usage, cost and budgets of tokens and money cannot be worked out",
     "model_unnamed": "the server does not say which model answered",
 }
+
+
+def _is_of_family(name: str, family: str) -> bool:
+    """Whether a name is that of a family (`gemini-flash`) with numbers added (`gemini-2.5-flash-preview-09-2025`)."""
+    parts = iter([*family.split("-"), ""])
+    wanted = next(parts)
+    for part in name.split("-"):
+        if part == wanted:
+            wanted = next(parts)
+        elif not _NUMBER.fullmatch(part):
+            return False
+    return not wanted
 
 
 @dataclass(slots=True)
@@ -163,8 +177,8 @@ class Answers:
             return
         raise Failure(
             "wrong_model",
-            f"{self.name} was answered by {self.scrub.quote(answered, 100)!r}; if that is the model you mean, say"
-            " served_as=NAME",
+            f"{self.name} was answered by {(said := self.scrub.quote(answered, 100))!r}; if that is the model you mean,"
+            f" say so behind the judge: --judge {shlex.quote(f'{self.name},served_as={said}')}",
             retryable=True,
         )
 
@@ -173,8 +187,13 @@ class Answers:
         if name in (self.model, self.served_as) or (self.own_names and not self.served_as):
             return True
         said, asked = name.casefold(), (self.served_as or self.model).casefold()
-        said, asked = said.rpartition("/")[2], asked.rpartition("/")[2].removesuffix("-latest")
-        return said.startswith(asked) and _PINNED.fullmatch(said[len(asked) :]) is not None
+        said, asked = said.rpartition("/")[2], asked.rpartition("/")[2]
+        stem = asked.removesuffix("-latest")
+        if said.startswith(stem) and _PINNED.fullmatch(said[len(stem) :]):
+            return True
+        if asked.endswith("-0"):  # claude-sonnet-4-0 is claude-sonnet-4-20250514
+            return re.fullmatch(re.escape(asked[:-1]) + r"\d{8}", said) is not None
+        return stem != asked and _is_of_family(said, stem)
 
     def _ended(self, finish: object) -> str:
         """`stop`, `length`, or the server's own word if it is not known; the reply may then be cut off, and is kept."""

@@ -149,6 +149,13 @@ def cure(kind: str, provider: Provider, *, key_env: str = "", model: str = "") -
     return ""
 
 
+def is_respelt(kind: str, key_env: str) -> bool:
+    """Whether the cure of a failure is another spec."""
+    return kind in ("wrong_model", "not_found", "redirect", "bad_request", "timeout") or (
+        kind == "auth" and not key_env
+    )
+
+
 _ADDRESS = "start the server, or correct its address"
 PLAIN = Provider()
 """An OpenAI-compatible server of which nothing is known."""

@@ -19,7 +19,7 @@ from dikast.engines.http.body import Form
 from dikast.engines.http.decode import decoded
 from dikast.engines.http.event_loop import Flow, Job, Later
 from dikast.engines.http.failure import Failure, failure_of, refused_parameter
-from dikast.engines.http.providers import Provider, cure
+from dikast.engines.http.providers import Provider, cure, is_respelt
 from dikast.engines.http.server_settings import ServerSettings
 from dikast.engines.http.transport import Transport
 
@@ -223,7 +223,9 @@ class Desk:
             kind = failure.kind if failure.hopeless else "unreachable"
             reached = not (never and failure.unreached)  # otherwise no request has reached the server
             row = f"{flow.consecutive} requests in a row failed, the last: " if flow.consecutive > 1 else ""
-            self.gave_up = flow.verdict_on_all = EngineError(f"{row}{told}", kind=kind, sent=reached)
+            respelt = is_respelt(failure.kind, self.settings.key_env)
+            flow.verdict_on_all = EngineError(f"{row}{told}", kind=kind, sent=reached, respelt=respelt)
+            self.gave_up = flow.verdict_on_all
         error = EngineError(told, kind=failure.kind, retryable=failure.retryable)
         return Completion(job.request.key, failure.text, finish="error", usage=failure.usage or Usage(), error=error)
 
