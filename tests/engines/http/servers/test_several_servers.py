@@ -233,7 +233,7 @@ def test_machines_behind_a_name_come_and_go(tmp_path: Path) -> None:
 
 def test_builds_and_services_take_a_list_and_go_on_without_one_of_it(tmp_path: Path) -> None:
     gone, told = f"http://127.0.0.1:{free_port()}/v1", '{"better": "a", "reasons": "It names more."}'
-    graded = [{**row, "id": f"{k}-{gold}", "gold": gold, "instruction": f"Q{k}?"} for k, row in enumerate(rows(6))
+    graded = [{**row, "id": f"{k}-{gold}", "gold": gold, "instruction": f"Q{k}?"} for k, row in enumerate(rows(20))
               for gold in (1, 4)]  # fmt: skip
     write_jsonl(tmp_path / "graded.jsonl", graded)
     with FaultServer(told) as first, FaultServer(told) as second:
