@@ -85,10 +85,16 @@ class Baselines:
         known = [row for row in self.rows if row.role == "floor" and _is_known(row.statistics.get(statistic))]
         return max(known, key=lambda row: row.statistics[statistic].value, default=None)
 
-    def ceiling(self, statistic: str) -> Estimate | None:
-        """One rater against another."""
-        found = (row.statistics.get(statistic) for row in self.rows if row.role == "ceiling")
-        return next((each for each in found if _is_known(each)), None)
+    def people(self, statistic: str) -> tuple[Estimate, Estimate] | None:
+        """The judge against one rater, and one rater against another: the two that can be compared.
+
+        None where either is unknown. The judge's own row is against all raters together, whose errors cancel out.
+        """
+        found = {row.key: row.statistics.get(statistic) for row in self.rows}
+        judge, among = found.get("judge_rater"), found.get("raters")
+        if judge is None or among is None or math.isnan(judge.value) or math.isnan(among.value):
+            return None
+        return judge, among
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,7 +132,32 @@ def test_against_people(tmp_path: Path) -> None:
 )
 def test_what_is_said_of_people_is_what_the_interval_shows(low: float, high: float, people: float, told: str) -> None:
     found = Estimate((low + high) / 2, 50, low, high)
-    assert _against_people("r", found, Estimate(people, 50)).text.startswith(told)
+    beside = None if math.isnan(people) else (found, Estimate(people, 50))
+    assert _against_people("r", found, beside).text.startswith(told)
+
+
+def test_the_judge_is_set_against_one_rater_as_people_are(tmp_path: Path) -> None:
+    """Four raters whose errors are independent: their mean is far nearer to the judge than any one of them.
+
+    With truth of variance 1, an error of variance 1 for a rater and 2 for the judge, correlations are 1/2 for two
+    raters, 1/sqrt(2 * 3) = .408 for the judge and one, and 1/sqrt((1 + 1/4) * 3) = .516 for the judge and the mean.
+    """
+    draw = random.Random(5)
+    rows = []
+    for k in range(800):
+        true = draw.gauss(0, 3)
+        people = {f"human_{i}": round(true + draw.gauss(0, 3)) for i in range(4)}
+        rows.append({"item": k, "score": round(true + draw.gauss(0, 3 * 2**0.5)), **people})
+    file = runs.write_jsonl(tmp_path / "v.jsonl", rows)
+    plan = AuditPlan(file, score="score", gold=tuple(f"human_{i}" for i in range(4)), draws=100)
+    found = collect_table(file, Asked(plan))
+    told = of_judge(found)
+    assert (told.light, told.text[:57]) == ("amber", "Better than chance, but people agree more with each other")
+    one, among, mean = (float(each) for each in re.findall(r"(\d\.\d\d) \[", told.text))
+    assert one == pytest.approx(0.408, abs=0.04)
+    assert among == pytest.approx(0.5, abs=0.04)
+    assert mean == pytest.approx(0.516, abs=0.05)
+    assert among < mean + 0.1  # set against the mean, it would have been green
 
 
 def test_an_empty_run_is_grey(tmp_path: Path) -> None:

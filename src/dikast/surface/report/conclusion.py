@@ -87,23 +87,28 @@ def of_judge(page: RunPage) -> Conclusion:
         return Conclusion("red", told, "the interval does not lie above the best judge that ignores the input")
     if lost := _lost(page):
         return Conclusion("amber", f"Better than a judge that ignores the input, with gaps. {figure}", lost)
-    ceiling = beside.ceiling("all" if page.chosen else name) if beside else None
-    return _against_people(figure, found, ceiling)
+    return _against_people(figure, found, beside.people("all" if page.chosen else name) if beside else None)
 
 
-def _against_people(figure: str, found: Estimate, ceiling: Estimate | None) -> Conclusion:
-    if ceiling is not None and not math.isnan(ceiling.value):
-        people = f"people among themselves {_figure(ceiling)}"
-        if found.low >= ceiling.value - MARGIN:
-            told = f"Agrees with people about as well as they agree with each other. {figure}; {people}"
-            return Conclusion("green", told, f"the low end lies at most {MARGIN:g} below people's agreement")
+def _against_people(figure: str, found: Estimate, people: tuple[Estimate, Estimate] | None) -> Conclusion:
+    """The judge against one rater beside one rater against another (`people`), or against gold where that is unknown.
+
+    `found` is against gold, the mean or majority of the raters: it is higher than agreement with one of them.
+    """
+    if people is not None:
+        judge, among = people
+        beside = f"with one person {_figure(judge)}, people among themselves {_figure(among)}. {figure}"
+        if judge.low >= among.value - MARGIN:
+            told = f"Agrees with people about as well as they agree with each other: {beside}"
+            why = f"the low end of the judge against one rater lies at most {MARGIN:g} below one rater against another"
+            return Conclusion("green", told, why)
         told = "Better than chance, but people agree more with each other"
-        if not found.high < ceiling.value:
+        if not judge.high < among.value:
             told = (
                 "Better than chance; it is unknown whether it agrees with people as well as they agree with each other"
             )
-        told = f"{told}. {figure}; {people}"
-        return Conclusion("amber", told, f"the low end lies more than {MARGIN:g} below people's agreement")
+        why = f"the low end of the judge against one rater lies more than {MARGIN:g} below one rater against another"
+        return Conclusion("amber", f"{told}: {beside}", why)
     if found.low >= CLOSE:
         return Conclusion(
             "green", f"Agrees closely with gold. {figure}", f"the whole interval lies at {CLOSE:g} or above"

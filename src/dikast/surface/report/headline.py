@@ -185,16 +185,18 @@ def main_figure(page: RunPage) -> tuple[str, Estimate] | None:
 
 
 def ruled(page: RunPage) -> list[Ruler]:
-    """Statistics between the best baseline and the ceiling, for the figure."""
+    """Statistics beside the best baseline, and with one rater beside the ceiling, for the figure."""
     beside = page.audit.result(Baselines) if page.audit else None
     found = []
     for name in ("all", "no_gold_ties") if page.chosen else _RULED:
         judge = beside.judge.get(name) if beside else None
         if beside is not None and judge is not None:
-            best, ceiling = _best_baseline(page, name), beside.ceiling(name)
-            ends = best[1].value if best else None, ceiling.value if ceiling else None
+            best = _best_baseline(page, name)
             told = _spelt(name) + (" (one order)" if page.one_order else "")
-            found.append(Ruler(told, judge.value, judge.low, judge.high, *ends))
+            found.append(Ruler(told, judge.value, judge.low, judge.high, best[1].value if best else None, None))
+            if (people := beside.people(name)) is not None:
+                one, among = people
+                found.append(Ruler(f"{told}, one rater", one.value, one.low, one.high, None, among.value))
     return found
 
 
@@ -249,13 +251,16 @@ def _agreement(page: RunPage) -> Card:
     ]
     if (beside := page.audit.result(Baselines)) is not None:
         column = "all" if page.chosen else name
-        best, ceiling = _best_baseline(page, column), beside.ceiling(column)
+        best, people = _best_baseline(page, column), beside.people(column)
         notes.append(
             f"best baseline {best[1]:.3f} ({best[0]})"
             if best
             else "baseline undefined: constant scores have no correlation"
         )
-        notes.append(f"ceiling {ceiling:.3f} (people)" if ceiling is not None else "no human ceiling: only one rater")
+        if people is not None:
+            notes.append(f"with one rater {people[0]:.3f}; ceiling, one rater with another, {people[1]:.3f}")
+        elif not any(row.role == "ceiling" for row in beside.rows):
+            notes.append("no human ceiling: only one rater")
     return Card("Agreement with gold", _value(found), tuple(filter(None, notes)))
 
 
