@@ -293,3 +293,37 @@ def test_a_later_turn_is_judged_with_what_was_said_before_it(tmp_path: Path) -> 
         done = run("run", bench, "--judge", told, "--data", tmp_path, "--out", tmp_path / "bad")
         assert message in str(done.exception)
         assert "line 1" in str(done.exception) or ":1" in str(done.exception)
+
+
+def test_floors_are_what_a_judge_of_one_slot_earns_by_the_official_rule(tmp_path: Path) -> None:
+    """Gold is always the first response; a verdict that is missing changes no floor."""
+    rows = [{"q": f"{i}?", "a": "x", "b": "y", "id": f"p{i}"} for i in range(4)]
+    metrics = ["accuracy", "accuracy as shown", "accuracy swapped", "right in both orders"]
+    keys: dict[str, Any] = {
+        "kind": "pairs", "fields": {"id": "id", "instruction": "q", "response_0": "a", "response_1": "b"},
+        "gold": {"column": "q", "default": "a"}, "official": {"metric": metrics, "ties": "half"},
+    }  # fmt: skip
+    judge = choices(tmp_path / "r.jsonl", {"p0": ("a", ""), "p1": ("a", "a"), "p2": ("b", "a"), "p3": ("a", "b")})
+    found = judge_own(own(tmp_path, rows, **keys), judge, tmp_path / "out", *OF_CHOICES, code=3)
+    floors = {name: (each["value"], each["n"]) for name, each in found["ours"].items() if name.startswith("floor")}
+    assert floors == {
+        f"floor: a judge that always {name} ({metric})": (value, 4)
+        for name, values in (
+            ("chooses the first slot", (0.5, 1, 0, 0)),
+            ("chooses the second slot", (0.5, 0, 1, 0)),
+            ("says tie", (0.5, 0.5, 0.5, 0.5)),
+        )
+        for metric, value in zip(metrics, values, strict=True)
+    }
+    slot = judge_own(own(tmp_path, rows, **keys), "mock:first-slot", tmp_path / "slot")
+    for each in slot["official"]:
+        assert (
+            each["value"]["value"] == floors[f"floor: a judge that always chooses the first slot ({each['metric']})"][0]
+        )
+
+
+def test_the_floor_of_the_best_of_four_is_a_quarter(tmp_path: Path) -> None:
+    four = {"prompt": "Say it.", "chosen": ["yes"], "rejected": list("abc"), "num_correct": 1}
+    rows = [{"id": f"q{i}", **four, "subset": "st"[i % 2]} for i in range(6)]
+    found = judge_own(own(tmp_path, rows, **listed("rewardbench-2")), "mock:random", tmp_path / "out")
+    assert found["ours"]["floor: a judge that scores all alike (best of)"]["value"] == 1 / 4

@@ -9,8 +9,8 @@ Metric = Literal[
     "accuracy", "accuracy as shown", "accuracy swapped", "right in both orders", "same in both orders",
     "accuracy without gold ties", "accuracy as shown without gold ties", "agreement with ties",
     "agreement without ties", "net of two games", "all of a group", "win rate", "bradley-terry score", "reward",
-    "macro precision",
-    "macro recall", "macro f1", "best of", "order distance", "bias deviation and conformity", "kendall of models",
+    "macro precision", "macro recall", "macro f1", "best of", "order distance", "bias deviation and conformity",
+    "kendall of models",
     "pearson", "spearman", "kendall_tau_b", "exact", "mae", "mean score",
 ]  # fmt: skip
 STATES: Mapping[State, str] = {

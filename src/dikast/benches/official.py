@@ -1,7 +1,7 @@
 """The figure that a bench's authors report, computed from the rows of an audit: a run or recorded verdicts."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -11,9 +11,9 @@ from dikast.audit.estimate import Estimate, undefined
 from dikast.audit.rendering import Audit
 from dikast.audit.results import Agreement, PlayerRanking, Slices
 from dikast.audit.sections.pairwise import class_table
-from dikast.audit.tables.choices import NONE, SECOND, TIE
+from dikast.audit.tables.choices import FIRST, NONE, SECOND, TIE
 from dikast.audit.tables.load import Data
-from dikast.audit.tables.paired import paired
+from dikast.audit.tables.paired import Paired, paired
 from dikast.audit.tables.run_rows import SAMPLES_MEAN
 from dikast.benches.bench_terms import FAILURES, Metric
 from dikast.benches.best_of import best_of, graded_items, order_distance, ties_score
@@ -69,6 +69,54 @@ def official_figures(
     return found
 
 
+def floors(bench: Bench, data: Data, groups: Sequence[tuple[str, ...]] = ()) -> list[tuple[str, Estimate, str]]:
+    """What judges that read nothing earn by the rule of the bench's figures, on all rows with gold, with the rule.
+
+    Of pairs: one that always chooses the same slot, in whichever order it is asked, one that always says tie. Of
+    several responses: one that scores all alike. `groups` are as in `official_figures`; agreement of scores has
+    floors in the audit.
+    """
+    columns = columns_of(groups)
+    sliced = [(names, _words(data, [columns.index(name) for name in names])) for names in groups]
+    found = []
+    for metric in bench.official.metric:
+        if metric in _OF_ITEMS:
+            alike = replace(data, numbers={**data.numbers, "score": np.zeros(len(data))})
+            figure = _own(bench, metric, alike, sliced, data.plan.level)
+            found.append((f"a judge that scores all alike ({metric})", figure.value, figure.rule))
+        elif bench.pairs and metric in {*POINTS, *_NEED_GOLD, *_CLASSES} - _NO_FLOOR:
+            for name, given in _constants(paired(data)):
+                if metric in _CLASSES:
+                    value, rule = class_table(given).estimate("judge", _CLASSES[metric]), _rule(bench, metric)
+                else:
+                    figure = _own(bench, metric, data, sliced, data.plan.level, given)
+                    value, rule = figure.value, figure.rule
+                found.append((f"a judge that always {name} ({metric})", value, rule))
+    return found
+
+
+def _constants(given: Paired) -> Iterator[tuple[str, Paired]]:
+    """The verdicts of judges that read nothing; of responses that are graded alone there are no slots."""
+    n, all_known = len(given.gold), np.ones(len(given.gold), bool)
+    if given.choice is None:
+        return
+    slots = (
+        () if given.joint else (("chooses the first slot", FIRST, SECOND), ("chooses the second slot", SECOND, FIRST))
+    )
+    for name, shown, swapped in (*slots, ("says tie", TIE, TIE)):
+        yield (
+            name,
+            replace(
+                given,
+                choice=np.full(n, shown, np.int64),
+                swapped=None if given.swapped is None else np.full(n, swapped, np.int64),
+                known=all_known,
+                known_swapped=all_known,
+                soft=(),
+            ),
+        )
+
+
 def columns_of(groups: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
     """The columns of all groups, each once."""
     return tuple(dict.fromkeys(name for names in groups for name in names))
@@ -76,6 +124,8 @@ def columns_of(groups: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
 
 _OF_ITEMS = ("best of", "order distance")
 _OF_OTHER_UNITS = (*_OF_ITEMS, "all of a group", "bias deviation and conformity")
+_NEED_GOLD = ("accuracy without gold ties", "accuracy as shown without gold ties", "all of a group")
+_NO_FLOOR = {"win rate", "reward", "same in both orders"}  # of the responses, or not of right verdicts
 _ANSWERED = ("mean score", "best of", "order distance", "win rate", "reward")  # figures that the audit has not
 _OF_MODELS = ("win rate", "reward")  # figures of each model, and therefore ours too
 _SCORES: frozenset[Metric] = frozenset(("pearson", "spearman", "kendall_tau_b", "exact", "mae"))
@@ -141,14 +191,20 @@ def _words(data: Data, places: Sequence[int]) -> list[str]:
 
 
 def _own(
-    bench: Bench, metric: Metric, data: Data, sliced: Sequence[tuple[tuple[str, ...], list[str]]], level: float
+    bench: Bench,
+    metric: Metric,
+    data: Data,
+    sliced: Sequence[tuple[tuple[str, ...], list[str]]],
+    level: float,
+    given: Paired | None = None,
 ) -> OfficialFigure:
+    """A figure of units' points; of the verdicts `given` in place of the judge's."""
     group = bench.official.group
     main = next((rows for names, rows in sliced if group in names), sliced[0][1] if sliced and not group else None)
     clusters = _clusters(bench, metric, data, main)
-    units = Units(*_worth(bench, metric, data, main), clusters, level, _bounds(metric, data))
+    units = Units(*_worth(bench, metric, data, main, given), clusters, level, _bounds(metric, data))
     if bench.official.over == "verdicts":
-        units = _of_verdicts(bench, units, data)
+        units = _of_verdicts(bench, units, given or paired(data))
     apart = {}
     if metric == "best of" and (name := bench.official.ties_apart):
         apart[name] = ties_score([each for each in graded_items(data, main) if each.group == name], level)
@@ -157,7 +213,7 @@ def _own(
         if rows is not main and metric not in _OF_OTHER_UNITS:
             more = units.by_group(rows * (len(units.worth) // len(rows)))
             found.groups.update({f"{' x '.join(names)} {name}": each for name, each in more.items()})
-    if metric not in _ANSWERED:
+    if metric not in _ANSWERED or given is not None:
         return found
     answered, filled, alone = _answered(bench, metric, data, units)
     ours = {} if metric not in _OF_MODELS or main is None else {"rows with a verdict": alone.by_group(main)}
@@ -199,7 +255,7 @@ def _answered(bench: Bench, metric: Metric, data: Data, units: Units) -> tuple[E
 
 
 def _worth(
-    bench: Bench, metric: Metric, data: Data, group: Sequence[str] | None
+    bench: Bench, metric: Metric, data: Data, group: Sequence[str] | None, given: Paired | None = None
 ) -> tuple[Floats, Masks, Sequence[str] | None]:
     """The points of each unit (a pair, an item, a group of pairs), which units count, and the group of each."""
     if metric == "bias deviation and conformity":
@@ -211,7 +267,7 @@ def _worth(
         assert graded is not None
         first = graded.given(data.numbers["retested"])
         return (first == graded.gold).astype(float), ~np.isnan(first) & ~np.isnan(graded.gold), group
-    given = paired(data)
+    given = given or paired(data)
     if given.choice is None:
         raise UserError(f"{data.plan.file}: holds no choices between two responses, which {metric!r} is made of")
     if metric == "all of a group":
@@ -231,14 +287,13 @@ def _worth(
     return worth, due & ~np.isnan(worth), group
 
 
-def _of_verdicts(bench: Bench, pairs: Units, data: Data) -> Units:
+def _of_verdicts(bench: Bench, pairs: Units, given: Paired) -> Units:
     """The verdicts of both orders as units of their own, those of a pair in one cluster."""
-    given = paired(data)
     games = games_of(given)
     earned = np.concatenate([earned_by(bench, choice, known, given.gold) for choice, known in games])
     counts = np.tile(given.gold != NONE, len(games)) & ~np.isnan(earned)
     group = None if pairs.group is None else [*pairs.group] * len(games)
-    cluster = np.arange(len(data)) if pairs.cluster is None else pairs.cluster
+    cluster = np.arange(len(given.gold)) if pairs.cluster is None else pairs.cluster
     return replace(pairs, worth=earned, counts=counts, group=group, cluster=np.tile(cluster, len(games)))
 
 

@@ -19,7 +19,7 @@ from dikast.audit.sections.players import NothingToRankError
 from dikast.audit.tables.run_rows import SAMPLES_MEAN
 from dikast.benches.definition import Bench, load_bench
 from dikast.benches.length import length_bias
-from dikast.benches.official import OfficialFigure, columns_of, official_figures
+from dikast.benches.official import OfficialFigure, columns_of, floors, official_figures
 from dikast.benches.subset import drawn_whole
 from dikast.core.errors import DataError, UserError
 from dikast.core.records import read_records
@@ -47,7 +47,8 @@ class Scorecard:
     `official` is what the authors' code would report, `ours` the audit's main figures; `audit` holds all its tables.
     `beside` are more figures with their rules: length bias, and differences from runs without pictures. `plan` is that
     of the audit, for a run; `without` what the run left out of its questions; `alone` whether the responses of a pair
-    were graded separately, so that verdicts have no order.
+    were graded separately, so that verdicts have no order; `floors` what judges earn that read nothing, by the official
+    rule.
     """
 
     bench: Bench
@@ -61,6 +62,7 @@ class Scorecard:
     plan: AuditPlan | None = None
     without: tuple[str, ...] = ()
     alone: bool = False
+    floors: tuple[tuple[str, Estimate, str], ...] = ()
 
     @property
     def caveats(self) -> tuple[str, ...]:
@@ -94,8 +96,11 @@ class Scorecard:
             for name, each in orders.disagreements.items():
                 yield f"position bias: {name}", each, "of pairs with a choice in both orders: these disagree so"
         yield from self.beside
+        yield from ((f"floor: {name}", each, rule) for name, each, rule in self.floors)
         if (beside := self.audit.result(Baselines)) is not None:
             for row in beside.rows:
+                if row.role == "floor" and accuracy is not None:
+                    continue  # of responses, whatever their slots
                 for name in ("all",) if accuracy is not None else ("pearson", "exact"):
                     if row.role != "judge" and name in row.statistics:
                         told = "accuracy" if name == "all" else name
@@ -291,7 +296,10 @@ def measured(
     biased = (length_bias(bench, data),) if plan.length and bench.kind in ("pairs", "graded pairs", "scores") else ()
     about = (_state(bench), *told)
     alone = bench.kind == "graded pairs"
-    return Scorecard(bench, judge, about, official, audit, spent or {}, _warnings(bench, judge), biased, alone=alone)
+    return Scorecard(
+        bench, judge, about, official, audit, spent or {}, _warnings(bench, judge), biased, alone=alone,
+        floors=tuple(floors(bench, data, sliced)),
+    )  # fmt: skip
 
 
 def _state(bench: Bench) -> str:
