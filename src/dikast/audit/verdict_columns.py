@@ -6,7 +6,7 @@
 import itertools
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -87,7 +87,10 @@ def with_columns(plan: AuditPlan) -> tuple[AuditPlan, str]:
     """
     rows = itertools.islice(Rows(str(plan.file)), _LOOKED_AT)
     seen: dict[str, _Seen] = {}
-    for record, _ in rows:
+    differ: dict[str, int] = {}  # the line in which a column of people's first differs from `gold`
+    for record, line_number in rows:
+        for key in _other_than_gold(record):
+            differ.setdefault(key, line_number)
         for key, value in record.items():
             seen.setdefault(key, _Seen()).add(value)
     if not seen:
@@ -95,6 +98,7 @@ def with_columns(plan: AuditPlan) -> tuple[AuditPlan, str]:
     usable = [name for name, each in seen.items() if each.is_verdict]
     usable = [name for name in usable if not (plain_name(name) in _ENGINES and _is_name(name, usable, seen))]
     exported = _exported(seen)
+    of_items: set[str] = set()
     if exported:
         # before the criterion stand the item's own columns; what they say of gold is in `gold`, which may be edited
         of_items = set(itertools.takewhile(lambda name: name != "criterion", seen)) if "gold" in usable else set()
@@ -126,7 +130,31 @@ def with_columns(plan: AuditPlan) -> tuple[AuditPlan, str]:
     if not (plan.pairwise or changes.get("pairwise")):
         changes["players"] = _players(seen)
     line = ", ".join(f"{one_line(name, 60)} -> {what}" for name, what in told.items())
+    if exported and not plan.gold and gold == ("gold",):
+        for name in (each for each in differ if each in of_items):
+            line += f"; {one_line(name, 60)!r} differs from 'gold' (first in line {differ[name]:,}), and gold is used: "
+            line += f"--gold {shlex.quote(name)} takes the other"
     return replace(plan, **changes), line
+
+
+def _other_than_gold(record: Mapping[str, Any]) -> Iterator[str]:
+    """The columns of people's in which a row says another number, or another choice, than in `gold`."""
+    if (gold := _said(record.get("gold"))) is None:
+        return
+    for name, value in record.items():
+        if name == "gold" or not (PEOPLE.fullmatch(plain_name(name)) or plain_name(name) in PLAIN_PEOPLE):
+            continue
+        said = _said(value)
+        if isinstance(said, type(gold)) and said != gold:
+            yield name
+
+
+def _said(value: Any) -> float | str | None:
+    """A cell as a number, or as the choice that it names; None for anything else."""
+    value = number_in(value.strip().casefold()) if isinstance(value, str) else value
+    if isinstance(value, str):
+        return next((each[0] for each in (_FIRST, _SECOND, _TIE) if value in each), None)
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def _exported(seen: Mapping[str, _Seen]) -> str:

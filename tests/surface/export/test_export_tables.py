@@ -12,6 +12,7 @@ import pytest
 
 import dikast
 from dikast.core.errors import MissingExtra, UserError
+from dikast.core.records import read_records, write_records
 from dikast.surface.export import hf_folder, verdict_parts
 from runs import dikast_here, pairs, rows, write_jsonl
 
@@ -309,3 +310,23 @@ def test_memory_does_not_grow_with_the_run(tmp_path: Path) -> None:
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] - peaks[0] < 4500 * 600  # ids and keys; of the texts, 2,000 bytes each, none is held
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_an_edit_of_the_column_that_gold_was_guessed_from_is_told(ending: str, tmp_path: Path) -> None:
+    own = [{key: each for key, each in row.items() if key != "gold"} for row in rows(40)]
+    own = [{**row, "human_score": k % 5 + 1} for k, row in enumerate(own)]
+    file = tmp_path / f"verdicts.{ending}"
+    dikast.export(dikast.grade(own, "mock:oracle,r=1", "helpfulness", out=tmp_path / "run"), file)
+    done = dikast_here("audit", str(file), "--draws", "50")
+    assert done.returncode == 0, done.stderr
+    assert "differs" not in done.stderr
+    edited = list(read_records(file))
+    records = [each.value for each in edited]
+    records[7]["human_score"] = records[9]["human_score"] = 1 if ending == "jsonl" else "1"
+    write_records(file, records)
+    done = dikast_here("audit", str(file), "--draws", "50")
+    told = f"'human_score' differs from 'gold' (first in line {edited[7].line}), and gold is used: --gold human_score"
+    assert told in done.stderr
+    done = dikast_here("audit", str(file), "--draws", "50", "--gold", "human_score")
+    assert (done.returncode, "differs" in done.stderr) == (0, False)
