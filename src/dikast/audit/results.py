@@ -261,7 +261,8 @@ class Meeting:
     """Two systems on what both answered: the share that the first wins (a tie, and orders that disagree, are half).
 
     `orders`: the same where the first was shown first, and where it was shown second; () where orders are not known or
-    only one was asked. `disagree`: the share of pairs whose orders disagree.
+    only one was asked. `disagree`: the share of pairs whose orders disagree. `gold`: the share that the first wins by
+    gold, of the pairs that have it; None where there is none.
     """
 
     first: str
@@ -269,10 +270,12 @@ class Meeting:
     rate: Estimate
     orders: tuple[Estimate, ...] = ()
     disagree: Estimate | None = None
+    gold: Estimate | None = None
 
     def turned(self) -> "Meeting":
         """The same from the second system's view."""
-        return Meeting(self.second, self.first, _rest(self.rate), tuple(map(_rest, self.orders[::-1])), self.disagree)
+        orders, gold = tuple(map(_rest, self.orders[::-1])), None if self.gold is None else _rest(self.gold)
+        return Meeting(self.second, self.first, _rest(self.rate), orders, self.disagree, gold)
 
     @property
     def decided(self) -> bool:
@@ -297,12 +300,14 @@ class HeadToHead:
 class Leaderboard:
     """Systems by their mean score, the best first; `lead`: the first minus the second on the same prompts, if known.
 
+    `gold_lead`: the same difference by gold, on the prompts that have it for both; None where there is none.
     `weights`: what each criterion counts in the score of a response, in words; "" where criteria count alike.
     """
 
     systems: Mapping[str, SystemScore]
     lead: Estimate | None
     weights: str = ""
+    gold_lead: Estimate | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import runs
 from dikast.audit.estimate import Estimate
 from dikast.audit.plan import AuditPlan
 from dikast.surface.report.collect import RunPage, collect
-from dikast.surface.report.conclusion import _against_people, conclusion, of_judge
+from dikast.surface.report.conclusion import _against_people, conclusion, of_judge, of_systems
 from dikast.surface.report.report_options import Asked
 from dikast.surface.report.standings import as_latex, as_markdown, board_of_judges, standings
 from dikast.surface.report.table_page import collect_table
@@ -158,6 +158,32 @@ def test_the_judge_is_set_against_one_rater_as_people_are(tmp_path: Path) -> Non
     assert among == pytest.approx(0.5, abs=0.04)
     assert mean == pytest.approx(0.516, abs=0.05)
     assert among < mean + 0.1  # set against the mean, it would have been green
+
+
+@pytest.mark.parametrize(
+    ("gold", "light", "words"),
+    [
+        ({"long": [3, 2], "short": [4, 4]}, "amber", "; gold says otherwise: -1.50 ["),
+        ({"long": [3, 4], "short": [3, 3]}, "amber", "; gold says less: 0.50 ["),
+        ({"long": [5, 5], "short": [3, 2]}, "green", "long scores better than short: by 1.50"),
+        ({"long": [5, 5], "short": [1, 2]}, "green", "long scores better than short: by 1.50"),
+    ],
+)
+def test_a_winner_is_green_only_where_gold_agrees(
+    gold: dict[str, list[int]], light: str, words: str, tmp_path: Path
+) -> None:
+    """The judge gives 5 and 5 to long, 3 and 4 to short on prompts in turn: a lead of 1.5 on average."""
+    said = {"long": [5, 5], "short": [3, 4]}
+    rows = [
+        {"id": f"{name}{k}", "prompt": f"Q{k}", "system": name, "score": said[name][k % 2], "gold": gold[name][k % 2]}
+        for k in range(60) for name in said
+    ]  # fmt: skip
+    file = runs.write_jsonl(tmp_path / "v.jsonl", rows)
+    plan = AuditPlan(file, score="score", gold=("gold",), draws=100)
+    found = of_systems(collect_table(file, Asked(plan)))
+    assert found is not None
+    assert found.light == light, found
+    assert words in found.text, found
 
 
 def test_an_empty_run_is_grey(tmp_path: Path) -> None:

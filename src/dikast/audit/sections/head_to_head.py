@@ -10,7 +10,7 @@ from dikast.audit.estimate import Estimate
 from dikast.audit.rendering import Cell, Table, table
 from dikast.audit.results import HeadToHead, Meeting
 from dikast.audit.statistics.intervals import share
-from dikast.audit.tables.choices import DISAGREE, FIRST, SECOND, TIE, Share
+from dikast.audit.tables.choices import DISAGREE, FIRST, NONE, SECOND, TIE, Share
 from dikast.audit.tables.paired import Paired
 
 Floats = NDArray[np.float64]
@@ -54,13 +54,15 @@ def _met(given: Paired, final: Codes, names: Sequence[str], first: Codes, second
         return share(np.concatenate(worth), given.level, cluster, note="" if len(at) else "no pair of both")
 
     rate = earned((final, straight, turned))
+    true = earned((np.where(final == NONE, NONE, given.gold), straight, turned))
+    gold = true if true.n else None
     if given.swapped is None:
-        return Meeting(names[one], names[two], rate, (), None)
+        return Meeting(names[one], names[two], rate, (), None, gold)
     # the first response of a pair stands first as shown, and second in the swapped order
     before = earned((given.choice, straight, nobody), (given.swapped, nobody, turned))
     after = earned((given.choice, nobody, turned), (given.swapped, straight, nobody))
     split = Share((final == DISAGREE).astype(np.float64), np.isin(final, (FIRST, SECOND, TIE, DISAGREE)))
-    return Meeting(names[one], names[two], rate, (before, after), given.estimate(split, straight | turned))
+    return Meeting(names[one], names[two], rate, (before, after), given.estimate(split, straight | turned), gold)
 
 
 def scored_table(scores: Floats, place: Codes, names: Sequence[str], level: float) -> Table:

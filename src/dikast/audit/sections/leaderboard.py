@@ -85,7 +85,13 @@ def leaderboard_tables(
     order = sorted(found, key=lambda name: (math.isnan(found[name].mean.value), -better * found[name].mean.value, name))
     codes = [systems.names.index(name) for name in order[:2]]
     lead = None if scores is None or place is None else _lead(scores, place, codes, better, level, given.bounds)
-    result = Leaderboard({name: found[name] for name in order}, lead, weights)
+    by_gold = None
+    has_gold = known & ~np.isnan(given.gold)
+    if lead is not None and given.shared and has_gold.any():
+        true, where = _by_question(systems, prompts, criteria, better * given.gold, has_gold)
+        by_gold = _lead(true, where, codes, better, level, given.bounds)
+        by_gold = None if math.isnan(by_gold.value) else by_gold
+    result = Leaderboard({name: found[name] for name in order}, lead, weights, by_gold)
     yield _systems_table(result, order, given.unit)
     if scores is not None and place is not None:
         yield scored_table(scores, place, systems.names, level)
@@ -111,6 +117,8 @@ def _systems_table(result: Leaderboard, order: list[str], unit: str) -> Table:
     note = ""
     if result.lead is not None and not math.isnan(result.lead.value):
         note = f"{order[0]} minus {order[1]}, on the {result.lead.n:,} prompts of both: {result.lead:+.3f}"
+        if result.gold_lead is not None:
+            note += f"; by gold, on {result.gold_lead.n:,}: {result.gold_lead:+.3f}"
     return table(
         "leaderboard",
         f"{len(order)} systems by mean score{unit}" + (", criteria by weight" if result.weights else ""),

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from dikast.audit.estimate import Estimate
@@ -16,6 +17,7 @@ FEW = 30  # rows with gold, below which nothing is concluded about the judge
 LOST = 0.05  # share of questions without a verdict, above which nothing is green
 MARGIN = 0.1  # how far below people's agreement with each other a judge may lie and count as about as good
 CLOSE = 0.8  # the agreement with gold that is green where it is not known how far people agree
+_DOUBTED = "gold on the same prompts does not support the difference"
 _NAMED = 5
 
 
@@ -188,9 +190,11 @@ def _by_scores(board: Leaderboard) -> Conclusion:
     if open_to == names[:1] and apart:
         told = f"{names[0]} scores better than {names[1]}"
         told = f"{names[0]} scores better than all others: than {names[1]}, the next," if len(names) > 2 else f"{told}:"
-        return Conclusion(
-            "green", f"{told} by {ends}", "its rank set is 1 alone, and the interval excludes no difference"
-        )
+        told = f"{told} by {ends}"
+        if board.gold_lead is not None and (doubt := _doubt(lead, board.gold_lead, 0.0)):
+            by_gold = f"{_signed(board.gold_lead, lead)} on {counted(board.gold_lead.n, 'prompt')}"
+            return Conclusion("amber", f"{told}, says the judge; gold says {doubt}: {by_gold}", _DOUBTED)
+        return Conclusion("green", told, "its rank set is 1 alone, and the interval excludes no difference")
     if len(open_to) <= 2 and not apart:
         told = f"Cannot tell {names[0]} from {names[1]}: they differ by {ends}"
         why = f"there is no interval: {lead.note}" if math.isnan(lead.low) else "the interval includes no difference"
@@ -228,8 +232,28 @@ def _by_pairs(page: RunPage, ranking: PlayerRanking, met: HeadToHead | None) -> 
         told = f"{first} is better than all others: against {second}, the next, it wins {rate}"
     else:
         told = f"{first} is better than {second}: it wins {rate}"
+    if meeting.gold is not None and (doubt := _doubt(meeting.rate, meeting.gold, 0.5)):
+        by_gold = f"{_percent(meeting.gold)} of {counted(meeting.gold.n, 'pair')}"
+        return Conclusion("amber", f"{told}, says the judge; gold says {doubt}: {by_gold}", _DOUBTED)
     why = "its rank set is 1 alone, the interval excludes an even result, and both orders say so"
     return Conclusion("green", told, why)
+
+
+def _doubt(judge: Estimate, gold: Estimate, even: float) -> str:
+    """How gold contradicts a lead of the judge: "otherwise" (no lead, or the other way), "less" (its whole interval
+    lies nearer to `even`); "" where it does not. That gold says more does not speak against a winner.
+    """
+    side = math.copysign(1.0, judge.value - even)
+    if not side * (gold.value - even) > 0:
+        return "otherwise"
+    far = gold.high if side > 0 else gold.low
+    return "less" if side * far < side * judge.value else ""
+
+
+def _signed(gold: Estimate, lead: Estimate) -> str:
+    """The difference by gold as the judge's is read: above 0 where gold agrees on who is better."""
+    turned = gold if lead.value >= 0 else replace(gold, value=-gold.value, low=-gold.high, high=-gold.low)
+    return _figure(turned)
 
 
 def _position_decides(orders: Orders) -> bool:
