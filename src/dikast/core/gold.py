@@ -1,17 +1,23 @@
 """The gold of an item for one question, and whether it is on the scale of the question's rubric."""
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 from dikast.core.errors import DataError
-from dikast.core.item import GOLD_LIKE, Item
+from dikast.core.item import GOLD_LIKE, Item, plain_name
 from dikast.core.rubric import Rubric
 from dikast.core.scale import Scale
 
 _PREFERENCE = re.compile(r"a|b|tie|first|second|\[*\s*[ab]\s*(?:>>?|<<?|=)\s*[ab]\s*\]*", re.IGNORECASE)
+_LIKE = re.compile(  # names of columns, besides GOLD_LIKE, that speak of what people said
+    r"(?!.*_(id|ids|idx|index|count)$)((human|gold|annotators?|annotation|raters?|expert)(_.*|\d+)?|.*_(human|annotator)"
+    r"|winner_(model_)?(a|b|tie))"
+)
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _USUAL = ("0-1", "1-3", "1-4", "1-5", "1-7", "0-5", "1-10", "0-10", "0-100")
 _SHOWN = 5  # spellings of gold in a message
@@ -143,7 +149,7 @@ class GoldCheck:
     def look(self, item: Item, rubric: Rubric, responses: Sequence[int]) -> None:
         """Look at the gold of one question; what does not lie on its scale is counted and kept for `error`."""
         if item.gold is None:
-            self.like.update((name, None) for name in GOLD_LIKE if item.meta.get(name) not in (None, ""))
+            self.like.update((name, None) for name, value in item.meta.items() if _is_like(name, value))
             return
         self.given = True
         scale, pair = own_scale(rubric, self.equate), len(responses) == 2
@@ -244,11 +250,18 @@ class GoldCheck:
         if self.given or not self.like:
             return ()
         name = next(iter(self.like))
+        one_hot = [each for each in self.like if plain_name(each).startswith("winner_")]
+        if len(one_hot) > 1:
+            listed = ", ".join(map(repr, one_hot))
+            return (
+                f"{listed} look like gold with a column for each outcome, kept as metadata: make one column `winner` "
+                "of them that says a, b or tie",
+            )
         listed = ", ".join(map(repr, self.like))
         verb = "look" if len(self.like) > 1 else "looks"
         return (
-            f"{listed} {verb} like gold, kept as metadata: --map gold={name} names it as gold, or audit the run with "
-            f"--gold-file ITEMS --gold {name}",
+            f"{listed} {verb} like gold, kept as metadata: --map {shlex.quote(f'gold={name}')} names it as gold, or "
+            f"audit the run with --gold-file ITEMS --gold {shlex.quote(name)}",
         )
 
     def _seen(self) -> str:
@@ -259,6 +272,19 @@ class GoldCheck:
         if words := [repr(word[:40]) for word, _ in self._words.most_common(_SHOWN)]:
             told.append(f"says {', '.join(words)}")
         return " and ".join(told)
+
+
+def _is_like(name: str, value: Any) -> bool:
+    """Whether a column of metadata may hold gold: by the table of names, or numbers under a name that speaks of it."""
+    if plain_name(name) in GOLD_LIKE:
+        return value not in (None, "")
+    number = isinstance(value, bool | int | float) or (isinstance(value, str) and _NUMBER.fullmatch(value.strip()))
+    return bool(number) and _speaks_of_gold(name)
+
+
+@lru_cache(1024)
+def _speaks_of_gold(name: str) -> bool:
+    return _LIKE.fullmatch(re.sub(r"\W+", "_", plain_name(name)).strip("_")) is not None
 
 
 def is_preference(value: Any, responses: int) -> bool:

@@ -34,7 +34,7 @@ ITEM_KEYS = (
 )  # fmt: skip
 SPOKEN = ("instruction", "response", "reference", "context")  # fields of content, beside `responses`
 _CONTENT = (*SPOKEN, "image", "images")
-GOLD_LIKE = ("human_score", "human_rating", "human", "rating", "label")  # columns that may hold gold
+GOLD_LIKE = ("human_score", "human_rating", "human_label", "human", "rating", "label")  # columns that may hold gold
 ASKERS, REQUESTS = ("user", "customer"), ("prompt", "question", "query", "message", "input", "request")
 ANSWERERS = ("model", "llm", "ai", "assistant", "bot", "chatbot", "agent", "generated", "predicted", "student")
 ANSWERS = ("response", "answer", "output", "reply", "completion", "text")
@@ -49,7 +49,8 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         *(f"{who}_{what}" for who in ANSWERERS for what in ANSWERS if (who, what) != ("model", "output")), "answer",
     ),
     "reference": (
-        "reference", "expected", "expected_output", "ideal", "ground_truth", "reference_answer", "target", "answer",
+        "reference", "expected", "expected_output", "ideal", "ground_truth", "reference_answer", "gold_answer",
+        "target", "answer",
     ),
     "context": ("context", "contexts", "retrieved_contexts", "retrieval_context", "input"),
     "image": ("image", "image_path", "image_url", "img"),

@@ -340,6 +340,47 @@ def test_gold_is_guessed_from_one_column_and_stays_metadata() -> None:
     assert one(question="q", answer_a="a", answer_b="b", rating=4).gold is None  # of which response?
 
 
+def test_names_of_people_are_gold_or_reference() -> None:
+    assert one(question="q", answer="a", human_label=4).gold == 4
+    assert one(question="q", answer="a", gold_answer="x").reference == (Text("x"),)
+
+
+@pytest.mark.parametrize(
+    ("meta", "told"),
+    [
+        ({"rater_1": 3, "rater_2": "4", "rater_id": 7}, "'rater_1', 'rater_2' look like gold"),
+        ({"Score (human)": "3"}, "'Score (human)' looks like gold, kept as metadata: --map 'gold=Score (human)'"),
+        ({"annotation": 3}, "'annotation' looks like gold, kept as metadata: --map gold=annotation"),
+        ({"winner_model_a": 1, "winner_model_b": 0, "winner_tie": 0}, "make one column `winner`"),
+        ({"annotator": "Ann", "rater": "Ben", "humanity": 3, "human": ""}, ""),
+    ],
+)
+def test_columns_that_look_like_gold_are_told(meta: dict[str, Any], told: str) -> None:
+    check = GoldCheck()
+    check.look(one(question="q", answer="a", **meta), Rubric("good", "Is it good?"), [0])
+    assert told in "".join(check.notes())
+    assert bool(check.notes()) == bool(told)
+
+
+def test_calls_of_tools_are_turns_in_words() -> None:
+    function = {"name": "weather", "arguments": '{"city":"Rome"}'}
+    talk = [
+        {"role": "user", "content": "Weather in Rome?"},
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "type": "function", "function": function}]},
+        {"role": "tool", "tool_call_id": "c1", "content": "21 C"},
+        {"role": "assistant", "content": "It is 21 degrees."},
+    ]
+    item = one(messages=talk)
+    assert item.responses == ((Text("It is 21 degrees."),),)
+    said = [(turn.role, text_of(turn.content)) for turn in item.instruction]
+    assert said == [
+        ("user", "Weather in Rome?"),
+        ("assistant", '[tool call] weather({"city":"Rome"})'),
+        ("assistant", "[tool result] 21 C"),
+    ]
+    assert one(messages=talk[:2]).responses == ((Text('[tool call] weather({"city":"Rome"})'),),)
+
+
 def test_guessed_gold_is_known_as_such_in_a_file_that_is_written(tmp_path: Path) -> None:
     item = one(question="q", answer="a", human_score=4)
     for name in ("a.jsonl", "a.csv", "a.parquet"):

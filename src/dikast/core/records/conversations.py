@@ -1,8 +1,9 @@
 """Texts inside lists and objects: conversations as data sets spell them, as the instruction and the responses of an
 item, and files of other programs, with the command that makes columns of them.
 
-OpenAI and trl: a list of `{"role": ..., "content": ...}`; ShareGPT and LLaVA: `{"from": "human", "value": ...}`. If a
-response is a conversation, it consists of the turns after those that it shares with the prompt.
+OpenAI and trl: a list of `{"role": ..., "content": ...}`; ShareGPT and LLaVA: `{"from": "human", "value": ...}`.
+Calls of tools and their results are turns of the assistant, as text. If a response is a conversation, it consists of
+the turns after those that it shares with the prompt.
 """
 
 from collections.abc import Mapping
@@ -57,10 +58,30 @@ def turns_in(value: Any) -> list[dict[str, Any]] | None:
         if not isinstance(turn, dict):
             return None
         role, content = turn.get("role", turn.get("from")), turn.get("content", turn.get("value"))
+        if content is None or content == "":
+            content = _called(turn) or content
         if role is None or content is None:
             return None
+        if role in ("tool", "function") and isinstance(
+            content, str
+        ):  # what a tool answered, which the user did not say
+            role, content = "assistant", f"[tool result] {content}"
         found.append({"role": _ROLES.get(str(role), role), "content": content})
     return found
+
+
+def _called(turn: Mapping[str, Any]) -> str:
+    """The calls of tools in a turn without a text, as text; "" for none."""
+    calls = turn.get("tool_calls") or ([{"function": turn["function_call"]}] if turn.get("function_call") else [])
+    told = []
+    for call in calls if isinstance(calls, list | tuple) else ():
+        function = call.get("function") if isinstance(call, dict) else None
+        if not isinstance(function, dict):
+            return ""
+        given = function.get("arguments") or ""
+        given = given if isinstance(given, str) else orjson.dumps(given).decode()
+        told.append(f"[tool call] {function.get('name')}({given})")
+    return "\n".join(told)
 
 
 def with_conversations(value: dict[str, Any], messages: str) -> dict[str, Any]:
