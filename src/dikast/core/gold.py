@@ -20,6 +20,7 @@ _LIKE = re.compile(  # names of columns, besides GOLD_LIKE, that speak of what p
 )
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _USUAL = ("0-1", "1-3", "1-4", "1-5", "1-7", "0-5", "1-10", "0-10", "0-100")
+_WORDS_OF_A_LABEL = 3  # at most; longer gold is probably an answer known to be good
 _SHOWN = 5  # spellings of gold in a message
 _ALONE = (
     "one value for a pair says which response is better: a, b, tie, 0 (the first) or 1 (the second); scores are a "
@@ -224,6 +225,8 @@ class GoldCheck:
         if self._alone:
             cures.insert(0, _ALONE)
             due += " or stand alone for a pair"
+        if not self._numbers and any(len(word.split()) > _WORDS_OF_A_LABEL for word in self._words):
+            cures.insert(0, "--map reference=gold reads these texts as reference answers")
         cures.append("--map gold=COLUMN takes another column (in Python: Judge(..., equate=...))")
         message = (
             f"gold does not lie on its scale: {self.wrong:,} of {self.looked:,} values are off {due}, and gold {seen};"

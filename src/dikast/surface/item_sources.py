@@ -82,6 +82,9 @@ def _good(
             origins.add(each.origin)
             yield each
     for path, reading in readings.items():
+        if needed == 2 and len(readings) > 1 and all(items[each] == short[each] for each in readings):
+            told = "no item has two responses, and those of several files are not joined: give one file whose rows have"
+            raise DataError(f"{told} both (columns response_a and response_b)", path=path)
         if items[path] and items[path] == short[path] and reading.columns:
             raise DataError(lacking(needed, reading.columns, reading.mapped, reading.lengths), path=path)
     if len(errors) == 1:

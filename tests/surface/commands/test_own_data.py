@@ -45,6 +45,24 @@ def test_a_csv_with_its_own_names_is_judged_and_audited(own: Path, tmp_path: Pat
     assert dikast("audit", run, "--gold", "human_score").returncode == 0  # also by its own name
 
 
+def test_gold_that_is_an_answer_is_read_as_the_reference(tmp_path: Path) -> None:
+    made = [(f"q{i}", f"a{i}", f"The answer is number {i}.") for i in range(4)]
+    file = table(tmp_path / "own.csv", ("question", "answer", "gold"), *made)
+    done = dikast("grade", file, *JUDGE, "--out", tmp_path / "run")
+    assert done.returncode == 2
+    assert "--map reference=gold reads these texts as reference answers" in done.stderr
+    assert dikast("grade", file, *JUDGE, "--map", "reference=gold", "--out", tmp_path / "run").returncode == 0
+
+
+@pytest.mark.parametrize("verb", ["compare", "rank"])
+def test_files_of_single_responses_are_not_compared(verb: str, tmp_path: Path) -> None:
+    files = [write_jsonl(tmp_path / f"{name}.jsonl", rows(3)) for name in ("east", "west")]
+    done = dikast(verb, *files, *JUDGE, "--out", tmp_path / "run")
+    assert done.returncode == 2
+    assert "give one file whose rows have both (columns response_a and response_b)" in done.stderr
+    assert "--map" not in done.stderr
+
+
 def test_an_inserted_row_costs_one_call(own: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     assert dikast("grade", own, *JUDGE, "--out", run).returncode == 0

@@ -277,6 +277,7 @@ def test_gold_of_several_criteria_and_responses_comes_back_row_by_row(tmp_path: 
         ("verdicts", "says no format"),
         ("excel:x.csv", "unknown form"),
         ("hf:", "unknown"),
+        ("argilla:a.jsonl", "dikast corpus convert ITEMS a.jsonl --to argilla"),
     ],
 )
 def test_unknown_forms_are_refused(tmp_path: Path, out: str, told: str) -> None:

@@ -24,6 +24,7 @@ FORMS = (
 _PREFIXED: dict[str, Callable[[Run, RunTable, Path], int]] = {
     "hf": write_hf_folder, "inspect": write_inspect_log, "lm-eval": write_lm_eval,
 }  # fmt: skip
+_DATA_SETS = ("argilla", "label-studio")  # which `corpus convert` writes
 
 
 class Exported(NamedTuple):
@@ -51,6 +52,11 @@ def export(run: Run | str | Path, out: str | Path, *, items: str | Path = "", ra
     run = run if isinstance(run, Run) else Run(run)
     path = str(out)
     if colon and len(form) > 1 and os.sep not in form:
+        if form in _DATA_SETS:
+            raise UserError(
+                f"{out}: an export is the rows of a run; {form} takes a data set of items: dikast corpus convert ITEMS"
+                f" {rest or 'FILE.jsonl'} --to {form}"
+            )
         if form not in _PREFIXED or not rest:
             raise UserError(f"{out}: unknown form; write to {FORMS}")
         path = rest
