@@ -11,7 +11,8 @@ import runs
 from dikast.audit.estimate import Estimate
 from dikast.audit.plan import AuditPlan
 from dikast.surface.report.collect import RunPage, collect
-from dikast.surface.report.conclusion import _against_people, conclusion, of_judge, of_systems
+from dikast.surface.report.conclusion import _against_people, conclusion, of_judge, of_judges, of_systems
+from dikast.surface.report.headline import opening
 from dikast.surface.report.report_options import Asked
 from dikast.surface.report.standings import as_latex, as_markdown, board_of_judges, standings
 from dikast.surface.report.table_page import collect_table
@@ -184,6 +185,32 @@ def test_a_winner_is_green_only_where_gold_agrees(
     assert found is not None
     assert found.light == light, found
     assert words in found.text, found
+
+
+def test_damaged_verdicts_are_the_first_thing_said(tmp_path: Path) -> None:
+    run = graded(tmp_path, "mock:oracle", runs.rows(8)).folder
+    lines = (run / "verdicts.jsonl").read_bytes().splitlines(keepends=True)
+    lines[4] = b"\xff" + lines[4][1:]
+    (run / "verdicts.jsonl").write_bytes(b"".join(lines))
+    read = page(run)
+    found = conclusion(read)
+    assert found.light == "red"
+    assert found.text.startswith("Do not use: verdicts.jsonl is damaged at line 5; `dikast doctor ")
+    assert "damaged at line 5" in opening(read)
+
+
+def test_a_judge_without_an_interval_does_not_overlap(tmp_path: Path) -> None:
+    draw = random.Random(3)
+    rows = [{**row, "gold": draw.choice([1, 2, 3, 4, 5])} for row in runs.rows(60)]
+    pages = []
+    for name, judge in (("good", "mock:oracle,r=.95"), ("const", "mock:constant,label=3"), ("poor", "mock:oracle,r=0")):
+        (tmp_path / name).mkdir()
+        pages.append(graded(tmp_path / name, judge, rows))
+        pages[-1].name = name
+    found = of_judges(pages)
+    assert found is not None
+    assert found.text.startswith("good has the highest correlation with gold, ")
+    assert found.text.endswith("without an interval of their own: const")
 
 
 def test_an_empty_run_is_grey(tmp_path: Path) -> None:

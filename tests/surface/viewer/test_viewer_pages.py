@@ -92,6 +92,8 @@ def test_the_figure_of_a_run_says_what_it_is_of() -> None:
 
 
 def test_a_damaged_run_says_where_and_what_to_do(viewed: Viewed) -> None:
+    both = viewed.get("/compare", run=["march/first", "damaged"])
+    assert both.index("verdicts.jsonl") < both.index("questions are in both")
     told = viewed.get("/run", of="damaged")
     assert "verdicts.jsonl:" in told
     assert "dikast doctor" in told

@@ -82,6 +82,7 @@ class RunPage:
     rows: int = 0
     differing: int = 0  # rows without a verdict, or with another than gold
     failed: int = 0  # rows without a verdict
+    damaged: str = ""  # where the verdicts cannot be read, and the cure
     compared_with: str = ""  # the name of the run that this one is compared with, in pairs of the same items
 
     @property
@@ -147,6 +148,9 @@ def collect(folder: Path, asked: Asked, rival: Path | None = None) -> RunPage:
         if asked.plan.gold or asked.plan.gold_file is not None or asked.plan.by:
             raise  # a mistake in the options, reported as `dikast audit` does
         page.missing.append(f"no audit: {error}")
+        if isinstance(error, DataError) and error.line is not None and Path(error.path or "").name == VERDICTS:
+            page.damaged = f"{VERDICTS} is damaged at line {error.line}; `dikast doctor {in_shell(folder)} --repair`"
+            page.damaged += " moves the line aside, and its question is asked again"
     try:
         _read(page, asked, counts if page.audit is not None else None)
     except (DataError, UserError) as error:

@@ -48,6 +48,8 @@ def conclusion(page: RunPage) -> Conclusion:
 def of_judge(page: RunPage) -> Conclusion:
     """Whether the verdicts can be used."""
     audit = page.audit
+    if audit is None and page.damaged:
+        return Conclusion("red", f"Do not use: {page.damaged}", "a line of the verdicts cannot be read")
     if audit is None:
         return Conclusion("grey", "Nothing is known yet", "there are no verdicts that could be audited")
     failures, orders = audit.result(Failures), audit.result(Orders)
@@ -151,8 +153,14 @@ def of_judges(pages: Sequence[RunPage]) -> Conclusion | None:
         page = next(each for each in pages if each.name == best.name)
         told = f"{figure} with gold, {_figure(best.main)}"
         return _of_best(page, told, "its interval lies above those of all others")
-    open_to = [row.name for row in board.rows[1:] if not row.main.high < best.main.low]
+    silent = [row.name for row in board.rows[1:] if math.isnan(row.main.low)]
+    open_to = [row.name for row in board.rows[1:] if row.name not in silent and not row.main.high < best.main.low]
+    without = f"; without an interval of their own: {_all(silent)}" if silent else ""
+    if not open_to:
+        told = f"{figure} with gold, {_figure(best.main)}, of the judges that have an interval{without}"
+        return Conclusion("amber", told, "a judge whose agreement has no interval cannot be compared")
     told = f"Cannot tell which of {_all([best.name, *open_to])} agrees best with gold: {figure}, {_figure(best.main)}"
+    told += without
     return Conclusion("amber", told, "their intervals overlap; differences on the same rows stand under side by side")
 
 
