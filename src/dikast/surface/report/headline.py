@@ -53,10 +53,8 @@ def cards(page: RunPage) -> list[Card]:
 def sentence(page: RunPage) -> str:
     """The whole verdict on the judge in one sentence."""
     audit = page.audit
-    if audit is None and page.damaged:
-        return f"There are no results: {page.damaged}."
     if audit is None:
-        return "There are no results for this judge yet."
+        return f"There are no results: {page.damaged}." if page.damaged else "There are no results for this judge yet."
     failures = audit.result(Failures)
     failed = failures.failed if failures else None
     what = "pairs" if page.pairwise else "questions"
