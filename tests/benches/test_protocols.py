@@ -327,3 +327,26 @@ def test_the_floor_of_the_best_of_four_is_a_quarter(tmp_path: Path) -> None:
     rows = [{"id": f"q{i}", **four, "subset": "st"[i % 2]} for i in range(6)]
     found = judge_own(own(tmp_path, rows, **listed("rewardbench-2")), "mock:random", tmp_path / "out")
     assert found["ours"]["floor: a judge that scores all alike (best of)"]["value"] == 1 / 4
+
+
+def test_a_run_that_its_budget_cut_short_has_no_official_figures(tmp_path: Path) -> None:
+    rows = [{"q": f"{i}?", "a": "x", "b": "y", "id": f"p{i}"} for i in range(10)]
+    keys: dict[str, Any] = {
+        "kind": "pairs", "fields": {"id": "id", "instruction": "q", "response_0": "a", "response_1": "b"},
+        "gold": {"column": "q", "default": "a"}, "official": {"metric": ["accuracy", "same in both orders"]},
+    }  # fmt: skip
+    bench, out = own(tmp_path, rows, **keys), tmp_path / "out"
+    cut = judge_own(bench, "mock:first-slot", out, "--budget", "calls=6", code=3)
+    told = "6 of 20 questions asked"
+    assert [each["value"]["value"] for each in cut["official"]] == [None, None]
+    assert "failed" not in cut["ours"]
+    assert any(told in each for each in cut["told"])
+    assert not any(each.startswith("all 10 rows") for each in cut["told"])
+    files = [tmp_path / f"card{suffix}" for suffix in (".html", ".md", ".json", ".csv")]
+    shown = run("report", out, "--draws", 20, *(word for file in files for word in ("-o", file)))
+    assert told in " ".join(shown.stdout.split())
+    assert all(told in file.read_text() for file in files)
+    whole = judge_own(bench, "mock:first-slot", out)
+    assert [each["value"]["value"] for each in whole["official"]] == [0.5, 0]
+    assert whole["ours"]["failed"]["value"] == 0
+    assert any(each.startswith("all 10 rows") for each in whole["told"])

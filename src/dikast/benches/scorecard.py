@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from dikast.audit.audit import audit_rows
-from dikast.audit.estimate import Estimate
+from dikast.audit.estimate import Estimate, undefined
 from dikast.audit.graded_pairs import ALONE, of_choices
 from dikast.audit.plan import AuditPlan
 from dikast.audit.rendering import Audit, Table, table
@@ -20,7 +20,7 @@ from dikast.audit.tables.run_rows import SAMPLES_MEAN
 from dikast.benches.definition import Bench, load_bench
 from dikast.benches.length import length_bias
 from dikast.benches.official import OfficialFigure, columns_of, floors, official_figures
-from dikast.benches.subset import drawn_whole
+from dikast.benches.subset import asked_of, drawn_whole, told_of_rows
 from dikast.core.errors import DataError, UserError
 from dikast.core.records import read_records
 from dikast.core.runs.run import Run
@@ -48,7 +48,8 @@ class Scorecard:
     `beside` are more figures with their rules: length bias, and differences from runs without pictures. `plan` is that
     of the audit, for a run; `without` what the run left out of its questions; `alone` whether the responses of a pair
     were graded separately, so that verdicts have no order; `floors` what judges earn that read nothing, by the official
-    rule.
+    rule; `cut` whether the budget ended the run before all was asked, so that questions without an answer are no
+    failures.
     """
 
     bench: Bench
@@ -63,6 +64,7 @@ class Scorecard:
     without: tuple[str, ...] = ()
     alone: bool = False
     floors: tuple[tuple[str, Estimate, str], ...] = ()
+    cut: bool = False
 
     @property
     def caveats(self) -> tuple[str, ...]:
@@ -87,7 +89,7 @@ class Scorecard:
     def _ours(self) -> Iterator[tuple[str, Estimate, str]]:
         yield from self._headlines()
         accuracy = self.audit.result(Accuracy)
-        if (failures := self.audit.result(Failures)) is not None:
+        if (failures := self.audit.result(Failures)) is not None and not self.cut:
             both = accuracy is not None and not accuracy.one_order and not self.alone
             lost = "share of pairs without a verdict in one order or both" if both else "share without a verdict"
             yield "failed", failures.failed, lost
@@ -244,7 +246,14 @@ def scorecard(
     if noted["taken"] < noted["rows"] and not noted.get("whole") and drawn_whole(bench):
         cure = "an earlier version drew single rows: run it again into a new folder"
         told = (*told, f"its figure is of whole groups, and the sample holds parts of them, which raises it; {cure}")
-    notes = [*_run_notes(noted), *told, *([ALONE] if alone else [])]
+    put, of = asked_of(summary)
+    if put < of:
+        told = (
+            f"cut short: {put:,} of {counted(of, 'question')} asked, the budget does not cover the others; "
+            "official figures are undefined, the others are of what was asked; run it again with more to continue",
+            *told,
+        )
+    notes = [*told_of_rows(noted, cut=put < of), *told, *([ALONE] if alone else [])]
     with of_choices(plan) as read:
         try:
             found = measured(bench, read, str(summary["judge"]), notes, _spent(summary), crossed)
@@ -253,6 +262,12 @@ def scorecard(
             found = measured(bench, bare, str(summary["judge"]), notes, _spent(summary), crossed)
     left = tuple(noted.get("without", ()))
     audit = replace(found.audit, source=str(run))
+    if put < of:
+        why = f"undefined: {put:,} of {counted(of, 'question')} asked (budget)"
+        blank = [
+            OfficialFigure(each.name, undefined(0, why, level=plan.level), {}, each.rule) for each in found.official
+        ]
+        found = replace(found, official=tuple(blank), cut=True)
     return replace(found, audit=audit, plan=plan, without=left, alone=alone or found.alone)
 
 
@@ -336,15 +351,6 @@ def read_about(run: Path) -> dict[str, Any]:
     if told:
         raise DataError(f"{told}: remove it and run the same command again, which asks nothing twice", path=str(path))
     return found
-
-
-def _run_notes(about: Mapping[str, Any]) -> list[str]:
-    taken, rows = about["taken"], about["rows"]
-    drawn = f"a sample of {taken:,} of {counted(rows, 'row')}, stratified by group, seed {about['seed']}"
-    if about.get("whole"):
-        drawn = drawn.replace("stratified", "whole groups, stratified")
-    told = [drawn if taken < rows else f"all {counted(rows, 'row')}", f"prompt: {about['prompt']}", *about["notes"]]
-    return told + [f"{n:,} rows left out: {why}" for why, n in about["left_out"].items()]
 
 
 def _spent(summary: Mapping[str, Any]) -> dict[str, Any]:

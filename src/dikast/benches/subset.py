@@ -1,11 +1,15 @@
-"""A seeded stratified sample of a bench, of whole groups where the official figure is of whole groups."""
+"""A seeded sample of a bench, by group, of whole groups where its figure is of these, and what is told of the rows."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from dikast.benches.definition import Bench
 from dikast.core.errors import UserError
 from dikast.core.item import Item
+from dikast.core.text import counted
+
+_UNASKED = "engine_error: budget: "  # what a run counts questions under that its budget did not cover
 
 
 def whole_of(bench: Bench, item: Item) -> str:
@@ -80,3 +84,23 @@ def _drawn(units: Sequence[list[int]], count: int, by: random.Random) -> list[in
         if len(found) + len(each) <= count:
             found += each
     return found
+
+
+def asked_of(summary: Mapping[str, Any]) -> tuple[int, int]:
+    """How many of the questions of a run were asked, and how many there are: its budget may not cover all."""
+    left = sum(n for why, n in (summary.get("failures") or {}).items() if why.startswith(_UNASKED))
+    return summary["verdicts"] - left, summary["verdicts"]
+
+
+def told_of_rows(about: Mapping[str, Any], *, cut: bool = False) -> list[str]:
+    """Which rows a run is of, from its `bench.json`; `cut` says that not all of their questions were asked."""
+    taken, rows = about["taken"], about["rows"]
+    drawn = f"a sample of {taken:,} of {counted(rows, 'row')}, stratified by group, seed {about['seed']}"
+    if about.get("whole"):
+        drawn = drawn.replace("stratified", "whole groups, stratified")
+    told = [
+        drawn if taken < rows else f"all {counted(rows, 'row')}" if not cut else counted(rows, "row"),
+        f"prompt: {about['prompt']}",
+        *about["notes"],
+    ]
+    return told + [f"{n:,} rows left out: {why}" for why, n in about["left_out"].items()]
