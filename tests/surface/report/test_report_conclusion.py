@@ -187,6 +187,16 @@ def test_a_winner_is_green_only_where_gold_agrees(
     assert words in found.text, found
 
 
+def test_an_unfinished_run_says_how_many_were_asked_and_by_which_judge(tmp_path: Path) -> None:
+    run = graded(tmp_path, "mock:oracle", runs.rows(8)).folder
+    lines = (run / "verdicts.jsonl").read_bytes().splitlines(keepends=True)
+    (run / "verdicts.jsonl").write_bytes(b"".join(lines[:4]))
+    (run / "summary.json").unlink()
+    read = page(run)
+    assert opening(read).startswith("All 4 questions asked so far (4 of 8 planned questions) got a verdict")
+    assert read.judge.startswith("mock"), read.judge
+
+
 def test_damaged_verdicts_are_the_first_thing_said(tmp_path: Path) -> None:
     run = graded(tmp_path, "mock:oracle", runs.rows(8)).folder
     lines = (run / "verdicts.jsonl").read_bytes().splitlines(keepends=True)

@@ -1,6 +1,7 @@
 """The lock of a run folder (`judge.lock.json`) as its readers see it: its content, and the version that wrote it."""
 
 import re
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
@@ -91,3 +92,11 @@ def _release(text: str) -> list[int]:
     while numbers and numbers[-1] == 0:
         numbers.pop()
     return numbers
+
+
+def engine_of(lock: Mapping[str, Any]) -> str:
+    """The name of the judge if the lock has no spec: its engine and model."""
+    engine = (lock.get("identity") or {}).get("engine") or {}
+    if not isinstance(engine, Mapping):
+        return ""
+    return " ".join(str(engine[name]) for name in ("engine", "model", "kind") if engine.get(name))

@@ -37,7 +37,7 @@ from dikast.core.records.files import KINDS
 from dikast.core.records.sniffing import nearest
 from dikast.core.records.sources import is_address
 from dikast.core.rubric import Rubric
-from dikast.core.runs.judge_lock import damaged_lock, ids_of, read_lock
+from dikast.core.runs.judge_lock import damaged_lock, engine_of, ids_of, read_lock
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run import Run
 from dikast.core.runs.run_files import GOLD, KEYS, LOCK, RUBRICS, SUMMARY, VERDICTS
@@ -82,13 +82,14 @@ class RunPage:
     rows: int = 0
     differing: int = 0  # rows without a verdict, or with another than gold
     failed: int = 0  # rows without a verdict
+    so_far: str = ""  # of an unfinished run: how many of the planned questions were asked
     damaged: str = ""  # where the verdicts cannot be read, and the cure
     compared_with: str = ""  # the name of the run that this one is compared with, in pairs of the same items
 
     @property
     def judge(self) -> str:
         """The judge as it was asked for."""
-        return str(self.summary.get("judge") or self.lock.get("judge", "unknown judge"))
+        return str(self.summary.get("judge") or engine_of(self.lock) or self.lock.get("judge", "unknown judge"))
 
     @property
     def pairwise(self) -> bool:
@@ -339,6 +340,7 @@ class _Counts:
             )
         if planned > answers:
             page.missing.append(f"unfinished: {answers:,} of {planned:,} questions have an answer")
+            page.so_far = f" asked so far ({answers:,} of {planned:,} planned questions)"
 
 
 def _gold_scale(folder: Path, plan: AuditPlan) -> Scale | None:

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from dikast.core.errors import UserError
-from dikast.core.runs.judge_lock import read_lock, unreadable
+from dikast.core.runs.judge_lock import engine_of, read_lock, unreadable
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run_files import KEYS, LOCK, RUBRICS, SUMMARY, VERDICTS
 from dikast.core.runs.schema import SummaryForm, misfit
@@ -142,7 +142,7 @@ def _read(folder: Path, path: str) -> RunFacts:
     form = said.get("format") if isinstance(said.get("format"), Mapping) else {}
     source = str(said.get("items") or "")
     return RunFacts(
-        path, state, kind, str((summary or {}).get("judge") or _engine(said)),
+        path, state, kind, str((summary or {}).get("judge") or engine_of(said)),
         "standard input" if source == "-" else source.rstrip("/").rsplit("/", 1)[-1], _rubric_names(folder, said),
         str((form or {}).get("name", "")), planned or done, min(done, planned) if planned else done, failed,
         figure_of(summary), usage.get("cost"), told.st_mtime if told else 0.0, why, str(said.get("judge", "")),
@@ -182,14 +182,6 @@ def _wrong(folder: Path, lock: Mapping[str, Any] | None, summary: Mapping[str, A
     if summary is not None and not (folder / VERDICTS).exists():
         return f"{VERDICTS} is missing, although the run was finished"
     return ""
-
-
-def _engine(lock: Mapping[str, Any]) -> str:
-    """The name of the judge if the lock has no spec: its engine and model."""
-    engine = (lock.get("identity") or {}).get("engine") or {}
-    if not isinstance(engine, Mapping):
-        return ""
-    return " ".join(str(engine[name]) for name in ("engine", "model", "kind") if engine.get(name))
 
 
 def _rubric_names(folder: Path, lock: Mapping[str, Any]) -> str:
