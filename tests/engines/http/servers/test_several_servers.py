@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -232,11 +232,18 @@ def test_machines_behind_a_name_come_and_go(tmp_path: Path) -> None:
 
 
 def test_builds_and_services_take_a_list_and_go_on_without_one_of_it(tmp_path: Path) -> None:
-    gone, told = f"http://127.0.0.1:{free_port()}/v1", '{"better": "a", "reasons": "It names more."}'
-    graded = [{**row, "id": f"{k}-{gold}", "gold": gold, "instruction": f"Q{k}?"} for k, row in enumerate(rows(20))
-              for gold in (1, 4)]  # fmt: skip
+    def told(body: Mapping[str, Any]) -> str:
+        asked = str(body["messages"])
+        better = "a" if asked.index("strong") < asked.index("weak") else "b"
+        return orjson.dumps(
+            {"commonalities": "Both answer.", "differences": "One names more.", "better": better}
+        ).decode()
+
+    gone = f"http://127.0.0.1:{free_port()}/v1"
+    graded = [{**row, "id": f"{k}-{score}", "gold": {"score": score, "feedback": said}, "instruction": f"Q{k}?"}
+              for k, row in enumerate(rows(20)) for score, said in ((1, "weak"), (4, "strong"))]  # fmt: skip
     write_jsonl(tmp_path / "graded.jsonl", graded)
-    with FaultServer(told) as first, FaultServer(told) as second:
+    with FaultServer(told, structured=False) as first, FaultServer(told, structured=False) as second:
         made = []
         for way, spec in (("one", first.spec), ("list", f"{first.url},{gone},{second.url}#judge")):
             recipe = {"recipe": "preference", "source": "graded.jsonl", "near": False, "teacher": f"{spec},server=ours"}
@@ -245,6 +252,7 @@ def test_builds_and_services_take_a_list_and_go_on_without_one_of_it(tmp_path: P
             assert done.returncode == 0, done.stderr
             made.append((tmp_path / way / "items.jsonl").read_bytes())
     assert made[0] == made[1]
+    assert made[0].count(b"One names more.") == 20
     report = orjson.loads((tmp_path / "list" / "report.json").read_bytes())
     assert report["notes"] == [f"{gone}: down for a while: cannot be reached"]
     assert report["stages"][0]["servers"].keys() == {first.url, second.url}
