@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 import dikast.benches
+import tiny_models
 from benches.own_bench import cards, figure, judge_own, own, run
 from dikast.benches.definition import load_bench
 from dikast.core.runs.run_files import write_checked
@@ -350,3 +351,72 @@ def test_a_run_that_its_budget_cut_short_has_no_official_figures(tmp_path: Path)
     assert [each["value"]["value"] for each in whole["official"]] == [0.5, 0]
     assert whole["ours"]["failed"]["value"] == 0
     assert any(each.startswith("all 10 rows") for each in whole["told"])
+
+
+def test_every_group_and_every_model_has_figures_on_every_surface(tmp_path: Path) -> None:
+    """By category the judge is right throughout; model m's scores rise with gold, model n's fall."""
+    gold = {"m": [1, 2, 3, 5], "n": [1, 2, 4, 5]}
+    rows = [{"id": f"{m}{i}", "q": f"{i}?", "a": f"of {m}", "g": value, "category": "st"[i % 2], "who": m}
+            for m, values in gold.items() for i, value in enumerate(values)]  # fmt: skip
+    keys: dict[str, Any] = {
+        "kind": "scores", "fields": {"id": "id", "instruction": "q", "response": "a"},
+        "gold": {"column": "g", "scale": "1-5"}, "groups": {"category": "category", "model": "who"},
+        "official": {"metric": "pearson"},
+    }  # fmt: skip
+    lines = [
+        {"item": row["id"], "reply": f"Verdict: {row['g'] if row['who'] == 'm' else 6 - row['g']}"} for row in rows
+    ]
+    (tmp_path / "r.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    out = tmp_path / "out"
+    words = (f"replay:{tmp_path / 'r.jsonl'}", out, "--format", "score-only")
+    found = judge_own(own(tmp_path, rows, **keys), *words)
+    groups = {name: each["value"] for name, each in found["official"][0]["groups"].items()}
+    assert set(groups) == {"s", "t", "model m", "model n"}
+    assert (groups["model m"], groups["model n"]) == (pytest.approx(1), pytest.approx(-1))
+    files = [tmp_path / f"card{suffix}" for suffix in (".html", ".md", ".json", ".csv")]
+    shown = run("report", out, "--draws", 20, *(word for file in files for word in ("-o", file)))
+    assert "model n" in shown.stdout
+    assert all("model n" in file.read_text() for file in files)
+
+    questions = [{"id": f"{i}", "q": f"{i}?"} for i in range(4)]
+    brought: dict[str, Any] = {
+        "kind": "scores", "fields": {"id": "id", "instruction": "q"}, "responses": "to be brought",
+        "official": {"metric": "mean score"},
+    }  # fmt: skip
+    answers = tmp_path / "answers.jsonl"
+    answers.write_text(
+        "".join(json.dumps({"id": f"{i}", "response": f"r {m}", "model": m}) + "\n" for i in range(4) for m in "mn")
+    )
+    said = [{"item": f"{i}/{m}", "reply": f"Verdict: {1 + (m == 'm') * 3}"} for i in range(4) for m in "mn"]
+    (tmp_path / "r.jsonl").write_text("".join(json.dumps(line) + "\n" for line in said))
+    words = (words[0], tmp_path / "brought", *words[2:], "--responses", answers)
+    pooled = judge_own(own(tmp_path, questions, **brought), *words)
+    means = {name: each["value"] for name, each in pooled["official"][0]["groups"].items()}
+    assert means == {"m": 4, "n": 1}
+    assert any("pool the responses of 2 models" in told for told in pooled["told"])
+
+
+def test_a_policy_that_answers_nothing_does_not_block_the_next(tmp_path: Path) -> None:
+    keys: dict[str, Any] = {
+        "kind": "scores", "fields": {"id": "id", "instruction": "q"}, "responses": "to be brought",
+        "official": {"metric": "mean score"},
+    }  # fmt: skip
+    bench, out = own(tmp_path, [{"id": "1", "q": "Why?"}], **keys), tmp_path / "out"
+    words = ("run", bench, "--judge", "mock:constant", "--data", tmp_path, "--out", out, "-q")
+    failed = run(*words, "--policy", "mock:failing,errors=1,unparsed=0")
+    assert "answered none" in str(failed.exception)
+    assert not (out / "mine/responses.jsonl").exists()
+    (out / "mine").mkdir(parents=True, exist_ok=True)
+    (out / "mine/responses.jsonl").write_text("")  # as earlier versions left it
+    done = run(*words, "--policy", tiny_models.build("qwen", tmp_path / "policy"), "--max-tokens", 8)
+    assert done.exit_code == 0, (done.output, done.exception)
+
+
+def test_a_bench_with_something_left_to_do_is_not_run(tmp_path: Path) -> None:
+    keys: dict[str, Any] = {
+        "kind": "scores", "fields": {"id": "id", "instruction": "q", "response": "a"},
+        "official": {"metric": "mean score"}, "about": "TODO what it measures",
+    }  # fmt: skip
+    bench = own(tmp_path, [{"id": "1", "q": "Why?", "a": "So."}], **keys)
+    done = run("run", bench, "--judge", "mock:constant", "--data", tmp_path, "--out", tmp_path / "out")
+    assert "replace every TODO" in str(done.exception)

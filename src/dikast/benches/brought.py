@@ -128,7 +128,7 @@ def from_policy(items: Sequence[Item], engine: Engine, sampling: Sampling, folde
     A prompt without an answer is left out and counted.
     """
     path = folder / RESPONSES
-    before = [each.value for each in read_records(path)] if path.exists() else []
+    before = [each.value for each in read_records(path)] if path.exists() and path.stat().st_size else []
     if others := sorted({str(each["policy"]) for each in before} - {engine.name}):
         raise UserError(f"{path}: holds responses of {', '.join(others)}, not of {engine.name}: give another --out")
     known, failed = {str(each["id"]): str(each["response"]) for each in before}, 0
@@ -144,7 +144,8 @@ def from_policy(items: Sequence[Item], engine: Engine, sampling: Sampling, folde
                 failed += 1
             else:
                 known[each.key] = each.text
-        write_records(path, ({"id": i, "response": text, "policy": engine.name} for i, text in known.items()))
+        if known:  # a file without records would stand in the way of another try
+            write_records(path, ({"id": i, "response": text, "policy": engine.name} for i, text in known.items()))
     if not known:
         raise UserError(f"{engine.name}: answered none of {counted(len(items), 'prompt')}")
     found = [replace(i, responses=(*i.responses, (Text(known[i.id]),))) for i in items if i.id in known]

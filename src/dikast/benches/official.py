@@ -11,7 +11,9 @@ from dikast.audit.estimate import Estimate, undefined
 from dikast.audit.rendering import Audit
 from dikast.audit.results import Agreement, PlayerRanking, Slices
 from dikast.audit.sections.pairwise import class_table
+from dikast.audit.sections.slices import slice_table
 from dikast.audit.tables.choices import FIRST, NONE, SECOND, TIE
+from dikast.audit.tables.columns import group_codes
 from dikast.audit.tables.load import Data
 from dikast.audit.tables.paired import Paired, paired
 from dikast.audit.tables.run_rows import SAMPLES_MEAN
@@ -57,7 +59,7 @@ def official_figures(
     found = []
     for metric in bench.official.metric:
         if metric in _SCORES and not _of_first_sample(metric, data):
-            found.append(_of_audit(metric, audit))
+            found.append(_of_audit(metric, audit, data, groups[1:]))
         elif metric in _CLASSES:
             found.append(_of_classes(bench, metric, data))
         elif metric == "kendall of models":
@@ -132,12 +134,21 @@ _SCORES: frozenset[Metric] = frozenset(("pearson", "spearman", "kendall_tau_b", 
 _CLASSES: dict[Metric, str] = {"macro precision": "macro P", "macro recall": "macro R", "macro f1": "macro F1"}
 
 
-def _of_audit(metric: Metric, audit: Audit) -> OfficialFigure:
+def _of_audit(metric: Metric, audit: Audit, data: Data, beside: Sequence[tuple[str, ...]]) -> OfficialFigure:
+    """From the audit, which has the figures of the first of the groups; those of the groups `beside` from its rows."""
     agreement = audit.result(Agreement)
     value = agreement.statistics[metric].value if agreement is not None and metric in agreement.statistics else None
     told = "missing verdicts are dropped and counted; all rows alike"
     sliced = audit.result(Slices)
     groups = {} if sliced is None else dict(sliced.statistics.get(metric, {}))
+    given, _ = judged_scores(data) if beside and value is not None else (None, None)
+    for place, (name, *_) in enumerate(beside, 1):
+        if given is None:
+            break
+        codes, names = group_codes([data.words[f"by {place}"]])
+        found = slice_table(codes, names, given, data.plan.resampling, name).result
+        assert isinstance(found, Slices)
+        groups.update({f"{name} {each}": value for each, value in found.statistics.get(metric, {}).items()})
     return OfficialFigure(metric, value or undefined(0, "undefined: there is no gold to agree with"), groups, told)
 
 

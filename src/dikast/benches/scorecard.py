@@ -16,7 +16,8 @@ from dikast.audit.plan import AuditPlan
 from dikast.audit.rendering import Audit, Table, table
 from dikast.audit.results import Accuracy, Agreement, Baselines, Calibration, Failures, Orders, plain
 from dikast.audit.sections.players import NothingToRankError
-from dikast.audit.tables.run_rows import SAMPLES_MEAN
+from dikast.audit.tables.run_rows import SAMPLES_MEAN, kept_metadata
+from dikast.benches.brought import MODEL
 from dikast.benches.definition import Bench, load_bench
 from dikast.benches.length import length_bias
 from dikast.benches.official import OfficialFigure, columns_of, floors, official_figures
@@ -236,6 +237,10 @@ def scorecard(
     plan = asked or AuditPlan(run)
     if plan.second and not plan.second.startswith("="):
         groups.append(plan.second)  # the models that play against the baseline
+    models = {str(each["meta"][MODEL]) for each in kept_metadata(run).values() if MODEL in each.get("meta", {})}
+    if bench.responses == "to be brought" and len(models) > 1 and MODEL not in groups:
+        groups.append(MODEL)
+        told = (*told, f"figures of all rows pool the responses of {len(models)} models; each model's are by group")
     plan = replace(plan, file=run, by=tuple(groups[:1]))
     if bench.kind == "scores" and bench.protocol.samples > 1 and (run / COMBINED).exists():
         plan = replace(plan, score=SAMPLES_MEAN)  # as the authors join their runs
