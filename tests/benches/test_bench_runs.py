@@ -613,6 +613,9 @@ def _row(bench: Bench, said: str) -> dict[str, Any]:
         row.setdefault(column.partition("/")[0], "g")
     if bench.rubrics is not None:
         row[bench.rubrics.column] = ["Brief"]
+    if bench.reader == "conversation pair":
+        talk = [{"role": "user", "content": said}, {"role": "assistant", "content": f"an answer of {bench.name}"}]
+        row |= {"turn": 1} | {str(bench.fields[name]): talk for name in ("response_0", "response_1")}
     return row
 
 

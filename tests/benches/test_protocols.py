@@ -356,8 +356,9 @@ def test_a_run_that_its_budget_cut_short_has_no_official_figures(tmp_path: Path)
 def test_every_group_and_every_model_has_figures_on_every_surface(tmp_path: Path) -> None:
     """By category the judge is right throughout; model m's scores rise with gold, model n's fall."""
     gold = {"m": [1, 2, 3, 5], "n": [1, 2, 4, 5]}
-    rows = [{"id": f"{m}{i}", "q": f"{i}?", "a": f"of {m}", "g": value, "category": "st"[i % 2], "who": m}
-            for m, values in gold.items() for i, value in enumerate(values)]  # fmt: skip
+    rows: list[dict[str, Any]] = [{"id": f"{m}{i}", "q": f"{i}?", "a": f"of {m}", "g": value,
+                                   "category": "st"[i % 2], "who": m}
+                                  for m, values in gold.items() for i, value in enumerate(values)]  # fmt: skip
     keys: dict[str, Any] = {
         "kind": "scores", "fields": {"id": "id", "instruction": "q", "response": "a"},
         "gold": {"column": "g", "scale": "1-5"}, "groups": {"category": "category", "model": "who"},
@@ -368,7 +369,7 @@ def test_every_group_and_every_model_has_figures_on_every_surface(tmp_path: Path
     ]
     (tmp_path / "r.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     out = tmp_path / "out"
-    words = (f"replay:{tmp_path / 'r.jsonl'}", out, "--format", "score-only")
+    words: tuple[Any, ...] = (f"replay:{tmp_path / 'r.jsonl'}", out, "--format", "score-only")
     found = judge_own(own(tmp_path, rows, **keys), *words)
     groups = {name: each["value"] for name, each in found["official"][0]["groups"].items()}
     assert set(groups) == {"s", "t", "model m", "model n"}

@@ -89,7 +89,8 @@ def floors(bench: Bench, data: Data, groups: Sequence[tuple[str, ...]] = ()) -> 
         elif bench.pairs and metric in {*POINTS, *_NEED_GOLD, *_CLASSES} - _NO_FLOOR:
             for name, given in _constants(paired(data)):
                 if metric in _CLASSES:
-                    value, rule = class_table(given).estimate("judge", _CLASSES[metric]), _rule(bench, metric)
+                    table = class_table(given)
+                    value, rule = table.estimate(str(table.rows[0][0]), _CLASSES[metric]), _rule(bench, metric)
                 else:
                     figure = _own(bench, metric, data, sliced, data.plan.level, given)
                     value, rule = figure.value, figure.rule
