@@ -16,6 +16,7 @@ MOST_BOXES = 100
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\s\u3040-\u30ff\u3400-\u9fff]+")
 _GRID = 100  # cells of a picture's side in which boxes are compared
 _LEAST, _MOST = 0.002, 1.0001  # of a picture's side
+_BOX = "a box is a line of five numbers: picture, left, top, width, height in per cent"
 
 
 def words_of(text: str) -> list[Span]:
@@ -28,9 +29,9 @@ def spans_from(numbers: Sequence[str], text: str) -> str:
     words = words_of(text)
     found: list[list[int]] = []
     before = -2
+    if not all(each.isdecimal() and len(each) < 12 and int(each) < len(words) for each in numbers):
+        raise ValueError("there is no such word")
     for number in sorted({int(each) for each in numbers}):
-        if not 0 <= number < len(words):
-            raise ValueError("there is no such word")
         if number == before + 1:
             found[-1][1] = words[number][1]
         else:
@@ -46,14 +47,17 @@ def boxes_from(lines: str, pictures: int) -> str:
     """
     found = []
     for line in filter(str.strip, lines.splitlines()):
-        fields = line.replace(",", " ").split()
-        if len(fields) != 5 or not fields[0].isdecimal() or not 1 <= int(fields[0]) <= pictures:
-            raise ValueError("a box is a line of five numbers: picture, left, top, width, height in per cent")
-        left, top, width, height = (float(each) / 100 for each in fields[1:])
+        try:
+            picture, *ends = (float(each) for each in line.replace(",", " ").split())
+            left, top, width, height = (each / 100 for each in ends)
+        except ValueError:
+            raise ValueError(_BOX) from None
+        if picture not in range(1, pictures + 1):
+            raise ValueError(_BOX)
         inside = min(left, top) >= 0 and left + width <= _MOST and top + height <= _MOST
         if not (inside and min(width, height) >= _LEAST):
             raise ValueError("a box has a size, and lies on its picture: from 0 to 100 per cent")
-        found.append([int(fields[0]) - 1, *(round(each, 4) for each in (left, top, width, height))])
+        found.append([int(picture) - 1, *(round(each, 4) for each in (left, top, width, height))])
     if len(found) > MOST_BOXES:
         raise ValueError(f"at most {MOST_BOXES} boxes")
     return orjson.dumps(sorted(found)).decode()

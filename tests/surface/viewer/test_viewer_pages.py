@@ -97,6 +97,9 @@ def test_a_damaged_run_says_where_and_what_to_do(viewed: Viewed) -> None:
     told = viewed.get("/run", of="damaged")
     assert "verdicts.jsonl:" in told
     assert "dikast doctor" in told
+    assert told.index("verdicts.jsonl:") < told.index("of 30 questions")  # the damage first
+    assert "0 of 0 rows" not in told
+    assert "No rows are shown until the damage named above is repaired" in told
 
 
 def test_a_half_written_run_shows_what_is_there(viewed: Viewed, folder: Path) -> None:
@@ -170,6 +173,7 @@ def test_a_note_is_kept_with_the_run_and_outlives_the_index(tmp_path: Path) -> N
     place = dict(each.split("=") for each in urlsplit(at).query.split("&"))
     status, page = viewed.ask("/note", form={**place, "text": "gold is wrong\n<b>here</b>"})
     assert (status, "gold is wrong <b>here</b>" in words(page)) == (200, True)
+    assert viewed.ask("/note", form={**place, "text": "gold is wrong\r\n<b>here</b> "})[0] == 200  # sent twice: one
     assert viewed.ask("/note", form={**place, "text": "  "})[0] == 400
     assert viewed.ask("/note", form={**place, "at": "v-none", "text": "x"})[0] == 404
     viewed.stop()

@@ -51,7 +51,10 @@ def notes_in(folder: Path) -> tuple[list[Note], int]:
 
 
 def add_note(folder: Path, item: str, text: str) -> Note:
-    """Write a note to disk. UserError for one that is empty or too long, RunError if writing fails."""
+    """Write a note to disk, or nothing where the same words stand on the item already (a form that was sent twice).
+
+    UserError for one that is empty or too long, RunError if writing fails.
+    """
     text = text.replace("\r\n", "\n").strip()
     if not text or len(text) > LONGEST:
         raise UserError(f"a note has from 1 to {LONGEST:,} characters, this one has {len(text):,}")
@@ -80,6 +83,8 @@ def _append(folder: Path, note: Note) -> None:
                 time.sleep(0.02)
             else:
                 raise RunError(f"{path}: another process is writing here; try again")
+            if note.text and any((each.item, each.text) == (note.item, note.text) for each in notes_in(folder)[0]):
+                return
             file.seek(0, os.SEEK_END)
             if file.tell():
                 file.seek(-1, os.SEEK_END)
