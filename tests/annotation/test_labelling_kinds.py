@@ -41,7 +41,7 @@ def test_boxes_are_lines_of_five_numbers() -> None:
     assert boxes_from("2 0 0 100 50\n\n1, 10.5, 20, 30, 40\n", 2) == "[[0,0.105,0.2,0.3,0.4],[1,0.0,0.0,1.0,0.5]]"
     for wrong in ("1 0 0 10", "3 0 0 1 1", "1 60 0 50 10", "1 -1 0 5 5", "1 0 0 0 5", "1 nan 0 5 5", "x 0 0 5 5",
                   "1 a 0 5 5", "1 0 0 5 5%", "1.5 0 0 5 5", "nan 0 0 5 5"):  # fmt: skip
-        with pytest.raises(ValueError, match="^a box "):
+        with pytest.raises(ValueError, match=r"^a box "):
             boxes_from(wrong, 2)
     with pytest.raises(ValueError, match="at most 100"):
         boxes_from("1 0 0 10 10\n" * 101, 1)
