@@ -33,7 +33,7 @@ from dikast.engines.http.images import Encoded
 from dikast.engines.http.prices import Price
 from dikast.engines.http.sanitise import VERSION, sent_parts
 from dikast.engines.http.server_settings import Address, ServerSettings, address_of, extra_fields, key_from
-from dikast.engines.options import read_options
+from dikast.engines.options import read_options, spec_with
 
 _log = logging.getLogger(__name__)
 _NAME = "verdict"
@@ -191,6 +191,7 @@ class _Answers:
     spelling: Spelling
     price: Price | None
     name: str
+    spec: str = ""
     noticed: Counter[str] = field(default_factory=Counter)
     continues: bool | None = False
     scrub: Scrubber = field(default_factory=lambda: Scrubber(()))
@@ -211,7 +212,7 @@ class _Answers:
             why = self.scrub.quote(f"{type(error).__name__}: {error}")
             told = f"{self.name} answers 200 with no answer to the question ({why})"
             raise Failure("bad_response", told, retryable=True) from None
-        checks = Answers(self.model, self.served_as, None, self.name, self.noticed, scrub=self.scrub)
+        checks = Answers(self.model, self.served_as, None, self.name, self.noticed, scrub=self.scrub, spec=self.spec)
         checks.check_model(value.get("model"))
         usage = self._usage(value.get("usage"), seconds)
         if found is None:
@@ -258,13 +259,15 @@ class DecisionEngine(Closing):
     and schemas mean nothing here. Other kinds of errors are those of `HttpEngine`.
     """
 
-    def __init__(self, address: Address, settings: ServerSettings, *, key: str = "", name: str = "") -> None:
+    def __init__(
+        self, address: Address, settings: ServerSettings, *, key: str = "", name: str = "", spec: str = ""
+    ) -> None:
         spelling = _spelling(address)
         self.name = name or f"decision:{address}"
         self.address, self.settings, self.contract = address, settings, spelling.name
         self._extra = extra_fields(settings.extra)
         url = f"{address.url}?{address.query}" if address.query else address.url
-        answers = _Answers(address.model, settings.served_as, spelling, None, self.name)
+        answers = _Answers(address.model, settings.served_as, spelling, None, self.name, spec)
         contract = Contract(url, _Bodies(address.model, spelling, self._extra), answers)
         self.engine = HttpEngine(address, settings, key=key, name=self.name, contract=contract)
         answers.price = self.engine.price
@@ -305,13 +308,14 @@ def open_decision(target: str, **options: Any) -> Engine:
     OPENAI_API_KEY.
     """
     name = f"decision:{target}"
+    spec = spec_with(name, options)
     if not target.startswith(("http://", "https://")):
         base = os.environ.get("OPENAI_BASE_URL", "").strip().rstrip("/") or "https://api.openai.com/v1"
         target, options = f"{base}/decisions#{target}", {"key_env": "OPENAI_API_KEY", **options}
     address = address_of(target)  # first, as it refuses addresses that must not be repeated in messages
     known = {each: kind for each, kind in ServerSettings.known().items() if each not in _UNUSED}
     settings = ServerSettings(**read_options(options, known, where=name))
-    engine = DecisionEngine(address, settings, key=key_from(settings.key_env), name=name)
+    engine = DecisionEngine(address, settings, key=key_from(settings.key_env), name=name, spec=spec)
     return within_budget(engine, settings, engine.engine.price)
 
 

@@ -17,6 +17,12 @@ def options_of(factory: Callable[..., Any]) -> Mapping[str, Any] | None:
     return {each.name: each.annotation for each in parameters if each.kind is each.KEYWORD_ONLY}
 
 
+def spec_with(base: str, options: Mapping[str, Any]) -> str:
+    """The spec of `base` with these options as they were written, but for `served_as`, which a message corrects."""
+    told = (f",{name}={value}" for name, value in options.items() if name != "served_as" and value is not None)
+    return base + "".join(told)
+
+
 def read_options(given: Mapping[str, Any], known: Mapping[str, Any], *, where: str) -> dict[str, Any]:
     """`given` with text turned into what `known` (name to annotation) asks for; UserError reports all mistakes at once.
 

@@ -2,6 +2,7 @@ import asyncio
 import base64
 import gc
 import hashlib
+import shlex
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -300,6 +301,28 @@ def test_a_wrong_model_is_an_error_unless_it_is_accepted() -> None:
     assert failed.text == ""
 
 
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "{url}#judge,retries=1,backoff=0.01",
+        "{url},{also}#judge,backoff=0.01,server=farm",
+        "vllm-server:judge,url={url},retries=1,backoff=0.01",
+        "openai:judge,url={url},key_env=OWN_KEY,backoff=0.01",
+    ],
+)
+def test_the_cure_for_another_model_is_the_whole_spec(spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OWN_KEY", "sk-own-0123456789abcdef")
+    with FaultServer(faults=Faults(wrong_model=1.0)) as server:
+        written = spec.format(url=server.url, also=server.url.replace("127.0.0.1", "localhost"))
+        for before in ("", ",served_as=some-other"):
+            with open_engine(written + before) as engine:
+                told = str(one(engine, ask()).error)
+            assert f"--judge {shlex.quote(f'{written},served_as=another-model')}" in told
+            assert "sk-own" not in told
+        with open_engine(f"{written},served_as=another-model") as engine:
+            assert one(engine, ask()).error is None
+
+
 @pytest.mark.parametrize("named", ["judge-2026-01-01", "judge@main", "ORG/judge", "Judge", "judge:8b", "judge-large"])
 def test_a_dated_or_pinned_name_is_the_same_model(named: str) -> None:
     class Renaming(FaultServer):
@@ -337,7 +360,7 @@ def test_an_alias_is_answered_by_a_model_of_its_family(asked: str, named: str, s
     with Renaming(model=asked) as server, opened(server) as engine:
         done = one(engine, ask())
     assert (done.error is None) == same
-    assert same or f"--judge '{server.url}#{asked},served_as={named}'" in str(done.error)
+    assert same or f"--judge '{server.url}#{asked},{FAST},served_as={named}'" in str(done.error)
 
 
 def test_refusals_are_answers() -> None:

@@ -59,7 +59,8 @@ class Answers:
     """Reads the replies of one server. `noticed` counts what was requested and not done.
 
     `as_chat` turns a reply of another format into a chat completion; `shape` says what a reply needs. `known` is what
-    the server is known to lack, which is not reported. `own_names`: models go by names of the user's own.
+    the server is known to lack, which is not reported. `own_names`: models go by names of the user's own. `spec` opens
+    the engine again, but for `served_as`; where it is not known, `name` stands for it.
     """
 
     model: str
@@ -75,6 +76,7 @@ class Answers:
     known: frozenset[str] = frozenset()
     own_names: bool = False
     reports_cost: bool = False
+    spec: str = ""
 
     def notice(self, what: str) -> None:
         """Count something missing, and report it the first time."""
@@ -178,7 +180,7 @@ class Answers:
         raise Failure(
             "wrong_model",
             f"{self.name} was answered by {(said := self.scrub.quote(answered, 100))!r}; if that is the model you mean,"
-            f" say so behind the judge: --judge {shlex.quote(f'{self.name},served_as={said}')}",
+            f" say so behind the judge: --judge {shlex.quote(f'{self.spec or self.name},served_as={said}')}",
             retryable=True,
         )
 

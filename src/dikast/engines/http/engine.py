@@ -73,8 +73,9 @@ class HttpEngine(Closing):
         name: str = "",
         contract: Contract | None = None,
         provider: Provider = PLAIN,
+        spec: str = "",
     ) -> None:
-        self.name = name or str(address)
+        self.name, self._spec = name or str(address), spec
         self.address, self.settings = address, settings
         check_key(key)
         self._extra = extra_fields(settings.extra)
@@ -98,6 +99,7 @@ class HttpEngine(Closing):
         address, provider, top = self.address, self.provider, self.settings.top_logprobs
         answers = Answers(address.model, self.settings.served_as, self.price, self.name, known=provider.lacks)
         answers.own_names, answers.reports_cost = provider.own_names, provider.reports_cost
+        answers.spec = self._spec
         unknown = False if "continuation" in provider.lacks else None
         answers.continues = {"yes": True, "no": False, "auto": unknown}[self.settings.continues]
         if provider.wire == "messages":

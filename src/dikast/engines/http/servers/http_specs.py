@@ -11,7 +11,7 @@ from dikast.engines.http.engine import HttpEngine, within_budget
 from dikast.engines.http.providers import PLAIN, PROVIDERS, Provider
 from dikast.engines.http.server_settings import ServerSettings, address_of, key_from
 from dikast.engines.http.servers.several_servers import open_resolved, open_several
-from dikast.engines.options import read_options
+from dikast.engines.options import read_options, spec_with
 
 
 def open_http(target: str, **options: Any) -> Engine:
@@ -27,6 +27,7 @@ def open_https(target: str, **options: Any) -> Engine:
 def open_provider(scheme: str, target: str, **options: Any) -> Engine:
     """`SCHEME:MODEL` for a scheme of `PROVIDERS`; the option `url` replaces its base URL."""
     provider, name = PROVIDERS[scheme], f"{scheme}:{target}"
+    spec = spec_with(name, options)
     base = provider.base(name, str(options.pop("url", "")))
     if provider.any_make and base != provider.url and os.environ.get(provider.url_env, "").strip().rstrip("/") == base:
         regional = _is_region(base, provider.url)  # which can cost more: the prices of the region are not known
@@ -34,7 +35,7 @@ def open_provider(scheme: str, target: str, **options: Any) -> Engine:
     held = provider.key_needed or os.environ.get(provider.key_env, "").strip()
     if held:
         options = {"key_env": provider.key_env, **options}
-    return _open(f"{base}#{target}", options, name=name, provider=provider)
+    return _open(f"{base}#{target}", options, name=name, provider=provider, spec=spec)
 
 
 def _is_region(base: str, home: str) -> bool:
@@ -44,12 +45,15 @@ def _is_region(base: str, home: str) -> bool:
     return same and (one.hostname or "").endswith(f".{other.hostname}")
 
 
-def _open(text: str, options: Mapping[str, Any], *, name: str = "", provider: Provider = PLAIN) -> Engine:
+def _open(
+    text: str, options: Mapping[str, Any], *, name: str = "", provider: Provider = PLAIN, spec: str = ""
+) -> Engine:
     if "," in text.partition("#")[0] or ",http" in text:
         return open_several(text, options)
     address = address_of(text)  # first, as it refuses addresses with secrets, which must not appear in messages
     settings = ServerSettings(**read_options(options, ServerSettings.known(), where=name or str(address)))
     if settings.resolve:
-        return open_resolved(address, settings, provider)
-    engine = HttpEngine(address, settings, key=key_from(settings.key_env), name=name, provider=provider)
+        return open_resolved(address, settings, provider, spec_with(text, options))
+    spec, key = spec or spec_with(text, options), key_from(settings.key_env)
+    engine = HttpEngine(address, settings, key=key, name=name, provider=provider, spec=spec)
     return within_budget(engine, settings, engine.price)

@@ -15,7 +15,7 @@ from dikast.engines.http.retrying import About, Desk
 from dikast.engines.http.server_settings import Address, ServerSettings, key_from
 from dikast.engines.http.servers.server_list import Location, ServerList, from_file, resolved, several
 from dikast.engines.http.servers.server_pool import ServerPool
-from dikast.engines.options import read_options
+from dikast.engines.options import read_options, spec_with
 
 
 class SeveralServers(HttpEngine):
@@ -27,10 +27,17 @@ class SeveralServers(HttpEngine):
     """
 
     def __init__(
-        self, listed: ServerList, address: Address, settings: ServerSettings, *, key: str = "", name: str = ""
+        self,
+        listed: ServerList,
+        address: Address,
+        settings: ServerSettings,
+        *,
+        key: str = "",
+        name: str = "",
+        spec: str = "",
     ) -> None:
         self._listed, self._began, self._beginning = listed, False, threading.Lock()
-        super().__init__(address, settings, key=key, name=name or f"{listed.name}#{address.model}")
+        super().__init__(address, settings, key=key, name=name or f"{listed.name}#{address.model}", spec=spec)
 
     def _begin(self, contract: Contract, key: str) -> None:
         settings, model, base = self.settings, self.address.model, self.address.url
@@ -85,20 +92,20 @@ class SeveralServers(HttpEngine):
 def open_servers(target: str, **options: Any) -> Engine:
     """`servers:FILE#MODEL`: the addresses in a file, one per line, reread while the engine is used."""
     address, listed = from_file(target)
-    return _opened(listed, address, _settings(options, listed.name))
+    return _opened(listed, address, _settings(options, listed.name), spec_with(f"servers:{target}", options))
 
 
 def open_several(text: str, options: Mapping[str, Any]) -> Engine:
     """`http://A/v1,http://B/v1#MODEL`."""
     address, listed = several(text)
-    return _opened(listed, address, _settings(options, listed.name))
+    return _opened(listed, address, _settings(options, listed.name), spec_with(text, options))
 
 
-def open_resolved(address: Address, settings: ServerSettings, provider: Provider) -> Engine:
+def open_resolved(address: Address, settings: ServerSettings, provider: Provider, spec: str) -> Engine:
     """The machines that the host of one address leads to."""
     if provider is not PLAIN:
         raise UserError("resolve=yes is for servers of your own: write their address, http://HOST:PORT/v1#MODEL")
-    return _opened(resolved(address), address, settings)
+    return _opened(resolved(address), address, settings, spec)
 
 
 def _settings(options: Mapping[str, Any], where: str) -> ServerSettings:
@@ -108,6 +115,6 @@ def _settings(options: Mapping[str, Any], where: str) -> ServerSettings:
     return settings
 
 
-def _opened(listed: ServerList, address: Address, settings: ServerSettings) -> Engine:
-    engine = SeveralServers(listed, address, settings, key=key_from(settings.key_env))
+def _opened(listed: ServerList, address: Address, settings: ServerSettings, spec: str) -> Engine:
+    engine = SeveralServers(listed, address, settings, key=key_from(settings.key_env), spec=spec)
     return within_budget(engine, settings, engine.price)
