@@ -12,6 +12,7 @@ from markupsafe import Markup, escape
 from dikast.core.text import printable
 
 WIDTH = 640
+_LETTER = 10.3  # units of it that a letter takes on a phone, where it is widest
 
 
 class Row(NamedTuple):
@@ -36,12 +37,16 @@ class Ruler(NamedTuple):
 
 
 def histogram(labels: Mapping[str, tuple[int, int]], told: str = "How often each label was given") -> Markup:
-    """Shares of labels: the judge's as bars, and gold's next to them where there are any."""
+    """Shares of labels: the judge's as bars, and gold's next to them where there are any. Labels whose names would
+    run into each other stand below each other, and their bars lie.
+    """
     totals = [max(1, sum(each[i] for each in labels.values())) for i in (0, 1)]
     shares = {name: (count / totals[0], true / totals[1]) for name, (count, true) in labels.items()}
     most = max((max(pair) for pair in shares.values()), default=0) or 1.0
     has_gold = any(true for _, true in labels.values())
     height, bottom, step = 190, 160, WIDTH / max(1, len(labels))
+    if any(_LETTER * len(name) > step for name in labels):
+        return _lying(labels, shares, most, told, has_gold=has_gold)
     parts = []
     for i, (name, (said, true)) in enumerate(shares.items()):
         x, wide = i * step + step * 0.14, step * (0.34 if has_gold else 0.72)
@@ -55,6 +60,24 @@ def histogram(labels: Mapping[str, tuple[int, int]], told: str = "How often each
         if said or step > 60:
             parts.append(_text(x + wide / 2, bottom - 130 * said / most - 4, f"{said:.0%}", "middle", "small"))
     return _svg(height, parts, told)
+
+
+def _lying(
+    labels: Mapping[str, tuple[int, int]], shares: Mapping[str, tuple[float, float]], most: float, told: str, *,
+    has_gold: bool,
+) -> Markup:  # fmt: skip
+    """A label below the other, its bars to the right of its name."""
+    left, right, tall = _margin(list(labels)), WIDTH - 60, 10 if has_gold else 16
+    parts, step = [], 32
+    for i, (name, pair) in enumerate(shares.items()):
+        y = 6 + step * i
+        parts.append(_text(left - 12, y + 15, _short(name), "end", title=name))
+        parts.append(_text(left + (right - left) * max(pair) / most + 6, y + 15, f"{pair[0]:.0%}", "start", "small"))
+        for kind, share, count, at in zip(("judge", "gold"), pair, labels[name], (0, tall + 2), strict=True):
+            if kind == "judge" or has_gold:
+                title = f"{kind} {name}: {share:.1%} ({count:,})"
+                parts.append(_rect(left, y + at, (right - left) * share / most, tall, kind, title))
+    return _svg(step * len(labels) + 10, parts, told)
 
 
 def rulers(rows: Sequence[Ruler]) -> Markup:
@@ -190,8 +213,8 @@ def _short(name: str, most: int = 30) -> str:
 
 
 def _margin(names: Sequence[str]) -> float:
-    """The room that names need at the left: on a phone letters are about 10 of the 640 units wide."""
-    return 10.3 * max((len(_short(name)) for name in names), default=0) + 20
+    """The room that names need at the left."""
+    return _LETTER * max((len(_short(name)) for name in names), default=0) + 20
 
 
 def _svg(height: int, parts: Sequence[Markup], label: str, *, width: int = WIDTH) -> Markup:
