@@ -1,5 +1,6 @@
 """The names in a figure do not run into each other, however long they are."""
 
+import itertools
 import re
 
 import pytest
@@ -33,7 +34,7 @@ def test_names_of_labels_do_not_overlap(names: list[str], below: bool, gold: int
         assert 0 <= left <= left + wide <= WIDTH
         ends.append((float(y), left, left + wide))
     ends.sort()
-    for (y, _, right), (next_y, left, _) in zip(ends, ends[1:], strict=False):
+    for (y, _, right), (next_y, left, _) in itertools.pairwise(ends):
         assert right <= left if y == next_y else next_y - y >= 18  # the letters of a phone are 18 units high
     for x, wide in re.findall(r'<rect x="([\d.]+)" y="[\d.]+" width="([\d.]+)"', drawn):
         assert float(x) + float(wide) <= WIDTH
