@@ -67,6 +67,23 @@ def test_responses_graded_alone_have_no_order(tmp_path: Path) -> None:
     assert "one order" not in json.dumps(found["audit"]["tables"])
 
 
+def test_gold_off_its_scale_is_told_with_what_a_bench_can_do(tmp_path: Path) -> None:
+    rows = [{"q": f"{i}?", "a": f"a {i}", "l": 20 * i} for i in range(4)]
+    keys = {
+        "kind": "scores", "fields": {"instruction": "q", "response": "a"}, "gold": {"column": "l"},
+        "official": {"metric": "exact"},
+    }  # fmt: skip
+    line = ("--judge", "mock:constant", "--data", tmp_path, "--out", tmp_path / "out", "-q")
+    told = str(run("run", own(tmp_path, rows, **keys), *line).exception)
+    assert "4 of 4 values are off 1-5" in told
+    assert "'values' under 'gold' in the bench's file" in told
+    for flag in ("--scale", "--equate", "--map", "Judge("):
+        assert flag not in told
+    meant = {"0": 1, "20": 2, "40": 3, "60": 5}
+    named = own(tmp_path, rows, **{**keys, "gold": {"column": "l", "values": meant}})
+    assert run("run", named, *line).exit_code == 0
+
+
 def test_pairs_may_be_graded_alone_where_equal_scores_are_ties(tmp_path: Path) -> None:
     rows = [{"q": f"{i}?", "a": f"a {i}", "b": f"b {i}", "l": "12t"[i % 3]} for i in range(9)]
     keys = {

@@ -129,11 +129,13 @@ class GoldCheck:
     """Gathers gold that does not lie on its scale, over all questions of a run or of one item.
 
     `equate` is the scale that gold is said to lie on; without it, it is that of each rubric. `scores` allows
-    preferences as well as scores if single responses are asked about (pairs that are compared by their scores).
+    preferences as well as scores if single responses are asked about (pairs that are compared by their scores). `cures`
+    are told in the place of flags, where items were made by other means.
     """
 
     equate: Scale | None = None
     pairs: bool = False
+    cures: Sequence[str] = ()
     looked: int = 0
     wrong: int = 0
     given: bool = False  # any item has gold
@@ -228,6 +230,7 @@ class GoldCheck:
         if not self._numbers and any(len(word.split()) > _WORDS_OF_A_LABEL for word in self._words):
             cures.insert(0, "--map reference=gold reads these texts as reference answers")
         cures.append("--map gold=COLUMN takes another column (in Python: Judge(..., equate=...))")
+        cures = list(self.cures) or cures
         message = (
             f"gold does not lie on its scale: {self.wrong:,} of {self.looked:,} values are off {due}, and gold {seen};"
             f" the first: {self._first}. Nothing was asked. {'; '.join(cures)}"

@@ -40,6 +40,7 @@ class Source:
 
     `without`: `rubric` asks by the scale of an item's rubric alone, `reference` leaves references out, `media`
     pictures and clips. `origins`: where each item of a copy came from, by its line, for messages.
+    `gold_cures`: what to do about gold off its scale, where that is not what flags say.
     """
 
     path: str
@@ -47,6 +48,7 @@ class Source:
     limit: int | None = None
     without: tuple[str, ...] = ()
     origins: Callable[[int], str] | None = field(default=None, compare=False)
+    gold_cures: tuple[str, ...] = field(default=(), compare=False)
 
     def items(
         self, on_error: Callable[[DataError], None] | None = None, reading: Arrangement | None = None

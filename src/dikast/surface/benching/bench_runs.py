@@ -51,6 +51,11 @@ _DECIDES = (
     "prompt",
     "without",
 )  # settings that must be the same in all runs of one folder
+_GOLD_CURES = (
+    "'values' under 'gold' in the bench's file say what its values mean on the rubric's scale",
+    "--rubric, or 'rubric' in that file, names a rubric on gold's scale",
+    "gold that was brought with --responses may have a rubric of its own in its record",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,4 +277,4 @@ def _items_of(run: BenchRun) -> Iterator[Source]:
                 write_records(folder / RATERS, said)
             record(folder, {name: checksum(folder / name) for name in (ITEMS, RATERS) if (folder / name).exists()})
             write_checked(folder / BENCH, orjson.dumps(run.about, option=orjson.OPT_INDENT_2) + b"\n")
-        yield Source(str(folder / ITEMS), without=run.told.ask.without)
+        yield Source(str(folder / ITEMS), without=run.told.ask.without, gold_cures=_GOLD_CURES)
