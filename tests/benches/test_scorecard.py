@@ -286,6 +286,19 @@ def test_a_section_says_which_of_its_groups_have_no_row(tmp_path: Path) -> None:
     assert found.rule.endswith("; groups without a row: absent")
 
 
+def test_a_mean_of_sections_may_have_the_figure_over_all_rows_beside_it(tmp_path: Path) -> None:
+    sections = {"s": ["x"], "t": ["y"]}
+    rule = {"metric": "accuracy", "over": "sections", "group": "part", "sections": sections}
+    macro, overall = judged(tmp_path, **rule, overall=True).official
+    assert macro.value.value == pytest.approx((2 / 3 + 0.5 / 2) / 2)  # x: 1, .5, .5; y: .5, 0
+    assert overall.name == "accuracy over all rows"
+    assert overall.value.value == pytest.approx((1 + 0.5 + 0.5 + 0.5 + 0) / 5)
+    assert overall.rule.endswith("all rows alike")
+    assert [each.name for each in judged(tmp_path, **rule).official] == ["accuracy"]
+    assert load_bench("vl-rewardbench").official.overall  # as its table has both
+    assert load_bench("vl-rewardbench").hash == "8f684707f2ca2e1a22707aeba686e23d"  # earlier runs are read on
+
+
 def test_the_honest_figure_stands_beside_and_knows_its_failures(tmp_path: Path) -> None:
     told = judged(tmp_path, metric="accuracy", failures="half", trap="credits failures").to_dict()
     assert told["official"][0]["value"]["value"] == pytest.approx(0.55)

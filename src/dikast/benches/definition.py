@@ -137,7 +137,7 @@ class OfficialMetric:
 
     `over` says how groups are joined: all rows weighted equally, all verdicts (a pair whose verdict in one order is
     missing and skipped counts half as much), groups weighted equally, or `sections` of groups, sections weighted
-    equally. In a section each row counts once, or as often as the `weights` of its group say.
+    equally. In a section rows count once, or as the `weights` of their group say; `overall`: over all rows, too.
     `conformity` are the groups of MM-JudgeBias whose scores should not change; those of the others should fall.
     `ties_apart` is a group of items with several right responses that has a score of its own (RewardBench 2). `trap` is
     reported beside the figure if the rule is wrong or harmful.
@@ -147,6 +147,7 @@ class OfficialMetric:
     failures: Literal["wrong", "half", "quarter", "skipped", "tie"] = "wrong"
     ties: Literal["wrong", "half", "right where gold is a tie"] = "wrong"
     over: Literal["rows", "verdicts", "groups", "sections"] = "rows"
+    overall: bool = False
     group: str = ""
     sections: Mapping[str, Any] = field(default_factory=dict)
     weights: Mapping[str, float] = field(default_factory=dict)
@@ -216,6 +217,7 @@ class Bench:
         for name in (*words, "native", "baseline", "earlier", *new):
             told.pop(name)
         official = {name: value for name, value in told["official"].items() if value or name != "conformity"}
+        official.pop("overall")  # another figure of the same verdicts
         if self.protocol.equal == "tie":
             told["protocol"].pop("equal")
         metrics = [self.official.metric, *[("mean score",)] * ("mean score" in self.official.metric)]
@@ -340,6 +342,8 @@ def _of_official(bench: Bench) -> Iterator[Mistake]:
     ) and official.group not in bench.groups:
         told = hint(official.group, bench.groups) if bench.groups else "the bench has no 'groups'"
         yield f"'group' names one of the groups: {told}", "official"
+    if official.overall and official.over not in ("groups", "sections"):
+        yield "'overall' stands beside a mean of groups or sections: here all rows count alike already", "official"
     if official.over == "sections" and not official.sections:
         yield "name the sections and the groups of each under 'sections'", "official"
     inside = [name for names in official.sections.values() if isinstance(names, list | tuple) for name in names]

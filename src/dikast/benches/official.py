@@ -68,6 +68,10 @@ def official_figures(
             found.append(_of_players(metric, audit, data))
         else:
             found.append(_own(bench, metric, data, sliced, data.plan.level))
+    if bench.official.overall:
+        alike = replace(bench, official=replace(bench.official, over="rows", overall=False))
+        more = official_figures(alike, audit, data, groups)
+        found += [OfficialFigure(f"{each.name} over all rows", each.value, {}, each.rule) for each in more]
     return found
 
 
