@@ -345,6 +345,39 @@ def test_names_of_people_are_gold_or_reference() -> None:
     assert one(question="q", answer="a", gold_answer="x").reference == (Text("x"),)
 
 
+WON = ("winner_model_a", "winner_model_b", "winner_tie")
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_a_column_for_each_outcome_is_guessed_gold(text: bool, tmp_path: Path) -> None:
+    rows = [(1, 0, 0), (0, 1, 0), (0, 0, 1), ("", "", "")]
+    if text:
+        path = tmp_path / "arena.csv"
+        lines = [f"q{i},one {i},two {i},{','.join(map(str, row))}" for i, row in enumerate(rows)]
+        path.write_text("\n".join([f"prompt,response_a,response_b,{','.join(WON)}", *lines]))
+        found = scan_items(str(path), {}, reading := Arrangement())
+    else:
+        pair = {"prompt": "q", "response_a": "one", "response_b": "two"}
+        told = [{**pair, **dict(zip(WON, row, strict=True)), "n": i} for i, row in enumerate(rows)]
+        found = scan_rows(told, {}, reading := Arrangement())
+    items = [item for item in found if isinstance(item, Item)]
+    assert [item.gold for item in items] == ["a", "b", "tie", None]
+    assert items[0].gold_from == "winner_model_a"
+    assert "winner_model_a -> gold (guessed), winner_model_b -> gold (guessed), winner_tie ->" in reading.mapping_line()
+
+
+@pytest.mark.parametrize("row", [(0, 0, 0), (1, 1, 0), (1, "", 0), (2, 0, 0), (0.5, 0.5, 0)])
+def test_outcomes_of_which_not_one_is_marked_are_told_with_the_line(row: tuple[Any, ...]) -> None:
+    pair = {"id": "x", "prompt": "q", "response_a": "one", "response_b": "two", **dict(zip(WON, row, strict=True))}
+    (error,) = scan_rows([pair], {})
+    assert isinstance(error, DataError)
+    assert (error.line, error.field) == (0, "winner_model_a")
+    assert "'winner_tie' 0: correct the row, or keep them as metadata with --map gold=" in str(error)
+    (kept,) = scan_rows([pair], {"gold": ""})
+    assert isinstance(kept, Item)
+    assert (kept.gold, kept.meta["winner_tie"]) == (None, 0)
+
+
 @pytest.mark.parametrize(
     ("meta", "told"),
     [

@@ -17,6 +17,7 @@ from dikast.core.records.column_names import (
     check_order,
     in_words,
     likely_instruction,
+    one_hot_winner,
     recognise,
     system_columns,
     two_groups,
@@ -147,7 +148,7 @@ class Arranger:
         shape, numbered, columns = self._shapes[keys]
         if self._measured < _MEASURED:
             self._measure(value)
-        guessed = value.get(shape.gold) if shape.gold else None
+        guessed = self._guessed(shape, record)
         displaced: dict[str, Any] = {}
         if shape.moves or self._left_out:
             value, displaced = _moved(value, shape.moves, self._left_out)
@@ -213,6 +214,16 @@ class Arranger:
                 length = sum(len(str(turn["content"])) for turn in turns_in(each) or [])
             if length:
                 self.reading.lengths[key] = self.reading.lengths.get(key, 0) + length
+
+    def _guessed(self, shape: Recognised, record: Record) -> Any:
+        """What the column says that gold is guessed from, or the columns of outcomes; None without any."""
+        if not shape.one_hot:
+            return record.value.get(shape.gold) if shape.gold else None
+        try:
+            return one_hot_winner(record.value, shape.one_hot)
+        except DataError as error:
+            told = str(error).removeprefix(f"field {error.field!r}: ")
+            raise DataError(told, path=self._path, line=record.line, field=error.field) from None
 
     def _guess(self, said: Any, shape: Recognised, record: Record, responses: Sequence[str]) -> dict[str, Any]:
         """Gold that nobody named, of a pair as "a", "b" or "tie"; `responses` are the columns of the responses."""

@@ -17,6 +17,7 @@ SYSTEMS = (
     ("generator_1", "generator_2"),
     ("chosen_model", "rejected_model"),
 )
+ONE_HOT = tuple((f"{stem}_a", f"{stem}_b", "winner_tie") for stem in ("winner_model", "winner"))
 SYSTEM = ("system", "model", "model_id", "model_name", "generator")
 _FIRST = {"instruction": 4, "response": 6}  # number of clear names; the last means the field only if no other does
 _PART = re.compile(rf"({'|'.join(PAIRS)})_([ab]|\d{{1,3}})")
@@ -50,6 +51,7 @@ class Recognised(NamedTuple):
     preferred: tuple[str, ...] = ()  # two columns that repeat the responses, the better first
     messages: str = ""  # the column of a conversation that ends with the response
     answered: bool = False  # whether responses have columns of their own, beside a conversation
+    one_hot: tuple[str, ...] = ()  # columns of which the one that holds 1 says that a is better, b is, or neither
 
     def guessed(self) -> dict[str, str]:
         """The field of each column that was guessed."""
@@ -57,7 +59,8 @@ class Recognised(NamedTuple):
         found |= {column: f"response_{i}" for i, column in enumerate(self.responses)}
         if self.messages:
             found[self.messages] = "instruction" if self.answered else "instruction and response"
-        if self.gold:
+        found |= dict.fromkeys(self.one_hot, "gold (guessed)")
+        if self.gold and not self.one_hot:
             found[self.gold] = f"{found[self.gold]} and gold (guessed)" if self.gold in found else "gold (guessed)"
         return found
 
@@ -114,13 +117,15 @@ def recognise(keys: Sequence[str], named: Mapping[str, str], numbered: Sequence[
     gold = ""
     if "gold" not in has:
         gold = _better(pair, preferred, named) or _gold(free, pair=bool(pair) or "responses" in has)
+    one_hot = () if gold or "gold" in has else _one_hot(free, pair)
     return Recognised(
         tuple((field, column) for field, column in moves.items() if field != column),
         () if pair == tuple(numbered) else pair,
-        gold,
+        one_hot[0] if one_hot else gold,
         preferred,
         "" if complete else talk,
         answered,
+        one_hot,
     )
 
 
@@ -197,6 +202,14 @@ def _better(pair: Sequence[str], preferred: Sequence[str], named: Mapping[str, s
 def _gold(free: Mapping[str, str], *, pair: bool) -> str:
     found = [free[name] for name in NAMES["gold of a pair" if pair else "gold"] if name in free]
     return found[0] if len(found) == 1 else ""  # of several none is taken
+
+
+def _one_hot(free: Mapping[str, str], pair: Sequence[str]) -> tuple[str, ...]:
+    """The columns of the outcomes of a pair whose order its names say; none beside another column of gold."""
+    in_order = len(pair) == 2 and all(_PART.fullmatch(plain_name(each)) for each in pair)
+    if not in_order or any(name in free for name in NAMES["gold of a pair"]):
+        return ()
+    return next((tuple(free[name] for name in names) for names in ONE_HOT if free.keys() >= {*names}), ())
 
 
 def _unclear(field: str, found: Sequence[str], keys: Sequence[str]) -> str:
@@ -325,6 +338,24 @@ def winner(value: Any, systems: Sequence[str], columns: Sequence[str]) -> str:
         if said in {*ends, column, *(f"{stem}_{each}" for stem in (*PAIRS, "model", "system") for each in ends)}:
             return "ab"[place]
     return str(value)
+
+
+def one_hot_winner(value: Mapping[str, Any], columns: Sequence[str]) -> str | None:
+    """The winner, "a", "b" or "tie", by which of three columns holds 1; None where all are empty. DataError for rows
+    that have no 1, several, or anything but 0 and 1.
+    """
+    said = [value.get(each) for each in columns]
+    if all(each in (None, "") or each != each for each in said):
+        return None
+    marks = [str(each).strip().casefold() for each in said]
+    ones = [each in ("1", "1.0", "true") for each in marks]
+    if sum(ones) != 1 or any(
+        each not in ("0", "0.0", "false") for each, one in zip(marks, ones, strict=True) if not one
+    ):
+        shown = ", ".join(f"{name!r} {each!r}" for name, each in zip(columns, said, strict=True))
+        told = f"one of the columns that say who won holds 1 and the others 0, here they are {shown}"
+        raise DataError(f"{told}: correct the row, or keep them as metadata with --map gold=", field=columns[0])
+    return ("a", "b", "tie")[ones.index(True)]
 
 
 def check_order(columns: Sequence[str], keys: Sequence[str]) -> None:
