@@ -56,6 +56,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "image": ("image", "image_path", "image_url", "img"),
     "images": ("images", "image_paths"),
     "messages": ("messages", "conversations", "conversation"),
+    "system turn": ("system_prompt", "system_message"),
     "gold": GOLD_LIKE,
     "gold of a pair": ("winner", "preference", "human_preference"),
 }  # fmt: skip

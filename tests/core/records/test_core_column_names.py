@@ -345,6 +345,30 @@ def test_names_of_people_are_gold_or_reference() -> None:
     assert one(question="q", answer="a", gold_answer="x").reference == (Text("x"),)
 
 
+@pytest.mark.parametrize("asked", ["user_prompt", "prompt", "instruction", "messages"])
+def test_a_system_prompt_is_the_system_turn_of_the_instruction(asked: str) -> None:
+    talk = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]
+    row = {asked: talk} if asked == "messages" else {asked: "q", "answer": "a"}
+    item = one(system_prompt="Be brief.", **row)
+    assert texts(item) == ("system: Be brief. / user: q", ["a"])
+    assert item.meta == {}
+    assert one(system_prompt="", **row).instruction == one(**row).instruction
+    assert recognise(["System Prompt", asked, "answer"], {}).guessed()["System Prompt"] == "system turn"
+
+
+def test_a_system_prompt_does_not_replace_a_turn_nor_stand_alone() -> None:
+    talk = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "q"}]
+    item = one(system_prompt="Be brief.", prompt=talk, answer="a")
+    assert texts(item) == ("system: Be kind. / user: q", ["a"])
+    assert item.meta == {"system_prompt": "Be brief."}
+    alone = one(system_prompt="Be brief.", answer="a")
+    assert (alone.instruction, alone.meta) == ((), {"system_prompt": "Be brief."})
+    pictured = one(system_prompt="Be brief.", prompt="q", answer="a", image="cat.png")
+    assert [turn.role for turn in pictured.instruction] == ["system", "user"]
+    assert isinstance(pictured.instruction[1].content[0], Image)
+    assert texts(one(system_prompt="Add.", prompt=12, answer="a"))[0] == "system: Add. / user: 12"
+
+
 WON = ("winner_model_a", "winner_model_b", "winner_tie")
 
 

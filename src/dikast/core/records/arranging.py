@@ -23,7 +23,7 @@ from dikast.core.records.column_names import (
     two_groups,
     winner,
 )
-from dikast.core.records.conversations import foreign_record, turns_in, with_conversations
+from dikast.core.records.conversations import foreign_record, turns_in, with_conversations, with_system_turn
 from dikast.core.records.reading import Record
 from dikast.core.text import near_miss, one_line
 
@@ -171,7 +171,7 @@ class Arranger:
             value = value | self._guess(guessed, shape, record, columns_of)
         if self.reading.ids == "content":
             try:
-                value = with_conversations(value, shape.messages)
+                value = with_system_turn(with_conversations(value, shape.messages), shape.system)
             except DataError as error:
                 told = str(error).removeprefix(f"field {error.field!r}: ")
                 raise DataError(told, path=self._path, line=record.line, field=error.field) from None

@@ -51,6 +51,7 @@ class Recognised(NamedTuple):
     preferred: tuple[str, ...] = ()  # two columns that repeat the responses, the better first
     messages: str = ""  # the column of a conversation that ends with the response
     answered: bool = False  # whether responses have columns of their own, beside a conversation
+    system: str = ""  # the column of the system turn before the instruction
     one_hot: tuple[str, ...] = ()  # columns of which the one that holds 1 says that a is better, b is, or neither
 
     def guessed(self) -> dict[str, str]:
@@ -59,6 +60,8 @@ class Recognised(NamedTuple):
         found |= {column: f"response_{i}" for i, column in enumerate(self.responses)}
         if self.messages:
             found[self.messages] = "instruction" if self.answered else "instruction and response"
+        if self.system:
+            found[self.system] = "system turn"
         found |= dict.fromkeys(self.one_hot, "gold (guessed)")
         if self.gold and not self.one_hot:
             found[self.gold] = f"{found[self.gold]} and gold (guessed)" if self.gold in found else "gold (guessed)"
@@ -125,6 +128,7 @@ def recognise(keys: Sequence[str], named: Mapping[str, str], numbered: Sequence[
         preferred,
         "" if complete else talk,
         answered,
+        _system(free, moves.get("instruction") or has & {"instruction"} or talk),
         one_hot,
     )
 
@@ -202,6 +206,12 @@ def _better(pair: Sequence[str], preferred: Sequence[str], named: Mapping[str, s
 def _gold(free: Mapping[str, str], *, pair: bool) -> str:
     found = [free[name] for name in NAMES["gold of a pair" if pair else "gold"] if name in free]
     return found[0] if len(found) == 1 else ""  # of several none is taken
+
+
+def _system(free: Mapping[str, str], asked: object) -> str:
+    """The column of the system turn, where something is asked after it."""
+    found = [free[name] for name in NAMES["system turn"] if name in free]
+    return found[0] if asked and len(found) == 1 else ""  # of several none is taken
 
 
 def _one_hot(free: Mapping[str, str], pair: Sequence[str]) -> tuple[str, ...]:

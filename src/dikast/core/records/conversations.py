@@ -13,6 +13,7 @@ import orjson
 
 from dikast.core.errors import DataError
 from dikast.core.item import NAMES
+from dikast.core.part import number_as_text
 
 _ROLES = {"human": "user", "gpt": "assistant", "chatgpt": "assistant", "bot": "assistant", "model": "assistant"}
 _PLACE = "<image>"
@@ -117,6 +118,19 @@ def with_conversations(value: dict[str, Any], messages: str) -> dict[str, Any]:
             value = {**value, "instruction": shared}
         value = {**value, **({"responses": replies} if several is not None else {"response": replies[0]})}
     return _placed(value)
+
+
+def with_system_turn(value: dict[str, Any], column: str) -> dict[str, Any]:
+    """The record with the text of `column` as the system turn of its instruction, where that has none yet."""
+    said, asked = value.get(column), value.get("instruction")
+    if not (column and isinstance(said, str) and said.strip()) or asked is None or asked in ("", []):
+        return value
+    spoken = isinstance(asked, list) and any(isinstance(turn, dict) and "role" in turn for turn in asked)
+    turns = asked if spoken else [{"role": "user", "content": number_as_text(asked)}]
+    if any(isinstance(turn, dict) and turn.get("role") == "system" for turn in turns):
+        return value
+    kept = {key: each for key, each in value.items() if key != column}
+    return {**kept, "instruction": [{"role": "system", "content": said}, *turns]}
 
 
 def _shared(talks: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
