@@ -50,6 +50,7 @@ from dikast.surface.report.by_length import LengthGroup, Measured, by_length, sl
 from dikast.surface.report.contents import Contents, read_contents
 from dikast.surface.report.gaps import Scales, slot_shift, worth_of
 from dikast.surface.report.queue import Entry, Queue
+from dikast.surface.report.rankings import Rankings, rankings
 from dikast.surface.report.report_options import Asked
 
 SYSTEMS = ("system_a", "system_b")  # the columns of a run that name whose responses a pair has
@@ -83,6 +84,7 @@ class RunPage:
     differing: int = 0  # rows without a verdict, or with another than gold
     failed: int = 0  # rows without a verdict
     so_far: str = ""  # of an unfinished run: how many of the planned questions were asked
+    ranked: Rankings | None = None
     damaged: str = ""  # where the verdicts cannot be read, and the cure
     compared_with: str = ""  # the name of the run that this one is compared with, in pairs of the same items
 
@@ -152,6 +154,10 @@ def collect(folder: Path, asked: Asked, rival: Path | None = None) -> RunPage:
         if isinstance(error, DataError) and error.line is not None and Path(error.path or "").name == VERDICTS:
             page.damaged = f"{VERDICTS} is damaged at line {error.line}; `dikast doctor {in_shell(folder)} --repair`"
             page.damaged += " moves the line aside, and its question is asked again"
+    try:
+        page.ranked = rankings(folder, page.summary, page.audit)
+    except DataError as error:
+        page.missing.append(f"no rankings: {error}")
     try:
         _read(page, asked, counts if page.audit is not None else None)
     except (DataError, UserError) as error:

@@ -10,6 +10,7 @@ from dikast.audit.results import Baselines, Failures, HeadToHead, Leaderboard, O
 from dikast.core.text import counted
 from dikast.surface.report.collect import RunPage
 from dikast.surface.report.headline import main_figure, undefined_why
+from dikast.surface.report.rankings import SURE, Rankings
 from dikast.surface.report.standings import board_of_judges
 
 Light = Literal["green", "amber", "red", "grey"]
@@ -31,10 +32,12 @@ class Conclusion(NamedTuple):
 
 
 def conclusion(page: RunPage) -> Conclusion:
-    """Which system is best if systems are known, otherwise whether the judge can be used; red always takes
-    precedence.
+    """Which system is best if systems are known, how good the orders are in a run of rankings, otherwise whether the
+    judge can be used; red takes precedence, apart from rankings, whose gold says more than that of pairs.
     """
     judge = of_judge(page)
+    if (order := _of_rankings(page, judge)) is not None:
+        return order
     systems = of_systems(page)
     if systems is None or judge.light == "red":
         return judge
@@ -45,6 +48,56 @@ def conclusion(page: RunPage) -> Conclusion:
     return systems
 
 
+def _of_rankings(page: RunPage, judge: Conclusion) -> Conclusion | None:
+    """Whether the first response of each order is the best; None for a run of no rankings, or where few verdicts are
+    there. A red judge comes first without gold, or with little.
+    """
+    found, first = page.ranked, page.ranked.first if page.ranked is not None else None
+    if found is None or page.audit is None or _unanswered(page) is not None:
+        return None
+    if first is None:
+        return None if judge.light == "red" or page.audit.plan.get("gold_file") else _of_unchecked(found)
+    figure = f"The first response is the best by gold in {_percent(first)} of {counted(first.n, 'item')}"
+    figure += f", one drawn at random in {found.chance:.0%}"
+    if first.n < FEW or math.isnan(first.low):
+        if judge.light == "red":
+            return None
+        told = f"Too few items to conclude anything. {figure}"
+        return Conclusion("amber", told, f"fewer than {FEW} items whose responses gold tells apart", few=True)
+    if not first.low > found.chance:
+        told = f"Do not use: not shown to find the best response more often than chance. {figure}"
+        return Conclusion("red", told, "the interval does not lie above what a random order reaches")
+    lost = _lost(page)
+    if not lost and found.unordered > LOST:
+        lost = f"{found.unordered:.0%} of the items have no order, more than {LOST:.0%}"
+    if lost:
+        return Conclusion("amber", f"Finds the best response more often than chance, with gaps. {figure}", lost)
+    if first.low >= CLOSE:
+        told = f"Finds the best response. {figure}"
+        return Conclusion("green", told, f"the whole interval lies at {CLOSE:.0%} or above")
+    told = f"Finds the best response more often than chance; whether often enough cannot be told. {figure}"
+    return Conclusion("amber", told, f"the interval reaches below {CLOSE:.0%}")
+
+
+def _of_unchecked(found: Rankings) -> Conclusion:
+    clear = f"one is clear in {_percent(found.clear)} of {counted(found.clear.n, 'item')}"
+    why = f"clear: a probability of at least {SURE:.0%} by the noise of the judge's comparisons; name gold to find out"
+    if not found.clear.n:
+        clear, why = (
+            "how clear it is, is unknown",
+            "these comparisons do not show the judge's noise; name gold to find out",
+        )
+    return Conclusion("grey", f"Not known whether the best response comes first: there is no gold; {clear}", why)
+
+
+def _unanswered(page: RunPage) -> Conclusion | None:
+    failures = page.audit.result(Failures) if page.audit is not None else None
+    if failures is None or not failures.failed.value > 0.5:
+        return None
+    told = f"Do not use: {_percent(failures.failed)} of the questions got no verdict"
+    return Conclusion("red", told, "more than half of the questions got no verdict")
+
+
 def of_judge(page: RunPage) -> Conclusion:
     """Whether the verdicts can be used."""
     audit = page.audit
@@ -52,10 +105,9 @@ def of_judge(page: RunPage) -> Conclusion:
         return Conclusion("red", f"Do not use: {page.damaged}", "a line of the verdicts cannot be read")
     if audit is None:
         return Conclusion("grey", "Nothing is known yet", "there are no verdicts that could be audited")
-    failures, orders = audit.result(Failures), audit.result(Orders)
-    if failures is not None and failures.failed.value > 0.5:
-        told = f"Do not use: {_percent(failures.failed)} of the questions got no verdict"
-        return Conclusion("red", told, "more than half of the questions got no verdict")
+    if (unanswered := _unanswered(page)) is not None:
+        return unanswered
+    orders = audit.result(Orders)
     if orders is not None and _position_decides(orders):
         slot, share = _most_slot(orders)
         told = f"Do not use: position decides, {slot} in {_percent(share)} of {counted(share.n, 'pair')}"

@@ -75,9 +75,9 @@ def sentence(page: RunPage) -> str:
 
 
 def opening(page: RunPage) -> str:
-    """What a report begins with: the sentence, and of pairs who won."""
-    won = winners(page)
-    return f"{sentence(page)} {won[0].upper()}{won[1:]}." if won else sentence(page)
+    """What a report begins with: of rankings how many there are, the sentence, and of pairs who won."""
+    won, ranked = winners(page), f"{page.ranked.told} " if page.ranked is not None else ""
+    return f"{ranked}{sentence(page)} {won[0].upper()}{won[1:]}." if won else ranked + sentence(page)
 
 
 def winners(page: RunPage) -> str:
