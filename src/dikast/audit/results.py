@@ -301,6 +301,7 @@ class Leaderboard:
     """Systems by their mean score, the best first; `lead`: the first minus the second on the same prompts, if known.
 
     `gold_lead`: the same difference by gold, on the prompts that have it for both; None where there is none.
+    `equal_lead`: the same difference if the responses of both were equally long; None where lengths are not known.
     `weights`: what each criterion counts in the score of a response, in words; "" where criteria count alike.
     """
 
@@ -308,6 +309,7 @@ class Leaderboard:
     lead: Estimate | None
     weights: str = ""
     gold_lead: Estimate | None = None
+    equal_lead: Estimate | None = None
 
 
 @dataclass(frozen=True, slots=True)

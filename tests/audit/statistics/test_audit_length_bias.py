@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from dikast.audit.estimate import Estimate
-from dikast.audit.statistics.length_bias import length_controlled_means, length_slope
+from dikast.audit.statistics.length_bias import length_controlled_lead, length_controlled_means, length_slope
 
 
 def test_by_hand() -> None:
@@ -112,3 +112,44 @@ def test_means_with_the_length_held_equal_are_least_squares() -> None:
                 assert found[code].value == pytest.approx(score[mine].mean() - slope * (x[mine].mean() - x.mean()))
         held += found[1].low <= 0.5 * 6.25 + 0.3 <= found[1].high  # half of the responses are of each system
     assert 0.90 <= held / 200 <= 0.985
+
+
+def test_a_lead_with_the_length_held_equal_by_hand() -> None:
+    # Ten prompts; the first system's responses are longer by l doublings than the second's (x = 1), and score higher by
+    # d: 0, 1, 1, 1, 2 where l = 0 and 2, 3, 3, 3, 4 where l = 1. The slope is 3 - 1 = 2, the raw lead 2, and with equal
+    # lengths it is 2 - 2 * .5 = 1: the mean of d where l is 0. By its residual e a prompt moves it by
+    # e (1/10 - .5 (l - .5) / 2.5): .2 e where l = 0, else 0. There e is -1, 0, 0, 0, 1: squares of 2 * .04 = .08, times
+    # 10/9 for ten clusters; Student's quantile of 9 degrees of freedom is 2.262157.
+    longer, less = np.repeat([0, 1], 5), np.array([0, 1, 1, 1, 2, 2, 3, 3, 3, 4])
+    score = np.concatenate([2 + less, np.full(10, 2)]).astype(np.float64)
+    length = np.concatenate([2.0 ** (1 + longer) - 1, np.ones(10)])
+    found = length_controlled_lead(score, SYSTEM, 2, QUESTION, length, 0.95, QUESTION, (0, 1))
+    assert found.value == pytest.approx(1)
+    assert found.n == 10
+    assert found.half_width == pytest.approx(2.262157 * math.sqrt(10 / 9 * 0.08), rel=1e-6)
+    turned = length_controlled_lead(score, SYSTEM, 2, QUESTION, length, 0.95, QUESTION, (1, 0))
+    assert turned.value == pytest.approx(-1)
+    assert turned.low == pytest.approx(-found.high)
+    means = held_equal(score, SYSTEM, QUESTION, length)  # where all prompts are of both, the difference of the means
+    assert means[0].value - means[1].value == pytest.approx(1)
+    # five criteria of one prompt are one cluster: too few tell the slope; prompts of one system alone have no lead
+    alike = length_controlled_lead(score, SYSTEM, 2, QUESTION, length, 0.95, QUESTION // 5, (0, 1))
+    assert alike.note == "too few prompts tell the effect of length"
+    three = np.concatenate([SYSTEM, [2, 2]])
+    more = np.concatenate([QUESTION, [10, 11]])
+    found = length_controlled_lead(
+        np.append(score, [1, 1]), three, 3, more, np.append(length, [5, 9]), 0.95, more, (0, 2)
+    )
+    assert found.note == "no question that both answered"
+
+
+def test_the_interval_of_a_length_controlled_lead_covers() -> None:
+    rng = np.random.default_rng(4)
+    system, question, hits = np.repeat([0, 1], 40), np.tile(np.arange(40), 2), 0
+    for _ in range(400):
+        length = np.concatenate([rng.integers(50, 400, 40), rng.integers(20, 200, 40)]).astype(np.float64)
+        hard = rng.normal(size=40)[question]
+        score = hard + 0.5 * np.log2(1 + length) + np.where(system == 0, 0.3, 0) + rng.normal(size=80)
+        found = length_controlled_lead(score, system, 2, question, length, 0.95, question, (0, 1))
+        hits += found.low <= 0.3 <= found.high
+    assert 0.925 <= hits / 400 <= 0.975  # 95 % +/- 2.3 standard errors of 1.1 %

@@ -281,3 +281,26 @@ def test_copies_say_what_the_page_says_with_one_format_a_column(tmp_path: Path) 
         for row, of_tex, shown in zip(table, tex, board.rows, strict=True):
             assert row[2].replace("\\", "") == of_tex[2].replace("\\", "") == board.shown(shown.main)
             assert "–" not in "".join(of_tex)
+
+
+@pytest.mark.parametrize(("better", "light"), [(0, "amber"), (2, "green")])
+def test_a_lead_that_is_of_length_alone_is_amber(better: int, light: str, tmp_path: Path) -> None:
+    # alpha scores `better` levels more, and one more on the two of three prompts where it writes twice as much: its
+    # lead is better + 2/3, and better where lengths are equal. 0 or 1 is added to each by the prompt, alike for both
+    # on average, on long and on equal prompts.
+    lines = ["prompt,system,words,verdict,gold"]
+    for k in range(60):
+        longer, more, less = min(1, k % 3), k // 3 % 2, k // 6 % 2
+        alpha, beta = 2 + longer + better + more, 2 + less
+        off = k % 10 == 0  # gold is higher there, for both
+        lines += [f"p{k},alpha,{100 * 2**longer},{alpha},{alpha + off}", f"p{k},beta,100,{beta},{beta + off}"]
+    (tmp_path / "old.csv").write_text("\n".join(lines))
+    plan = AuditPlan(tmp_path / "old.csv", score="verdict", gold=("gold",), system="system",
+                     cluster="prompt", length="words", draws=50)  # fmt: skip
+    found = conclusion(collect_table(tmp_path / "old.csv", Asked(plan)))
+    assert found.light == light, found
+    assert found.text.startswith(f"alpha scores better than beta: by {better + 2 / 3:.2f} [")
+    if light == "amber":
+        assert "; if responses were equally long it would be 0.00 [-0." in found.text
+        assert found.text.endswith(" on 60 prompts")
+        assert found.why == "the interval of the length-controlled difference does not lie above 0"

@@ -14,7 +14,7 @@ from dikast.audit.sections.head_to_head import MOST_SYSTEMS, scored_table
 from dikast.audit.sections.sheet_totals import Totals
 from dikast.audit.statistics.agreement import range_of
 from dikast.audit.statistics.intervals import mean_estimate, share
-from dikast.audit.statistics.length_bias import length_controlled_means
+from dikast.audit.statistics.length_bias import length_controlled_lead, length_controlled_means
 from dikast.audit.tables.columns import Words, group_codes
 from dikast.audit.tables.load import Data
 from dikast.audit.tables.refs import PLAYED, PLAYED_LENGTH
@@ -79,19 +79,22 @@ def leaderboard_tables(
     if scores is not None and place is not None:
         ranks = _places(scores, place, np.array([better * found[name].mean.value for name in systems.names]), level)
         found = {name: replace(found[name], rank=rank) for name, rank in zip(systems.names, ranks, strict=True)}
-    if prompts is not None and compared and length is not None:
-        equal = _with_length_equal(systems, prompts, criteria, given.score, length, known, level)
-        found = {name: replace(found[name], controlled=each) for name, each in zip(systems.names, equal, strict=True)}
     order = sorted(found, key=lambda name: (math.isnan(found[name].mean.value), -better * found[name].mean.value, name))
     codes = [systems.names.index(name) for name in order[:2]]
     lead = None if scores is None or place is None else _lead(scores, place, codes, better, level, given.bounds)
+    equal_lead = None
+    if prompts is not None and compared and length is not None:
+        equal, equal_lead = _with_length_equal(
+            systems, prompts, criteria, given.score, length, known, level, better, codes
+        )
+        found = {name: replace(found[name], controlled=each) for name, each in zip(systems.names, equal, strict=True)}
     by_gold = None
     has_gold = known & ~np.isnan(given.gold)
     if lead is not None and given.shared and has_gold.any():
         true, where = _by_question(systems, prompts, criteria, better * given.gold, has_gold)
         by_gold = _lead(true, where, codes, better, level, given.bounds)
         by_gold = None if math.isnan(by_gold.value) else by_gold
-    result = Leaderboard({name: found[name] for name in order}, lead, weights, by_gold)
+    result = Leaderboard({name: found[name] for name in order}, lead, weights, by_gold, equal_lead)
     yield _systems_table(result, order, given.unit)
     if scores is not None and place is not None:
         yield scored_table(scores, place, systems.names, level)
@@ -157,14 +160,18 @@ def _with_length_equal(
     length: Floats,
     known: NDArray[np.bool_],
     level: float,
-) -> list[Estimate]:
-    """The mean of each system with the length of responses held equal, from rows with a length of 0 or more."""
+    better: float,
+    first: list[int],
+) -> tuple[list[Estimate], Estimate | None]:
+    """The mean of each system with the length of responses held equal, and by how much the first of `first` is better
+    than the second (None where there is one system), from rows with a length of 0 or more.
+    """
     questions, _ = group_codes([prompts, criteria])
     at = np.flatnonzero(known & (questions >= 0) & np.isfinite(length) & (length >= 0))
     _, question = np.unique(questions[at], return_inverse=True)
-    return length_controlled_means(
-        score[at], systems.codes[at], len(systems.names), question, length[at], level, prompts.codes[at]
-    )
+    rows = (systems.codes[at], len(systems.names), question, length[at], level, prompts.codes[at])
+    means = length_controlled_means(score[at], *rows)
+    return means, length_controlled_lead(better * score[at], *rows, (first[0], first[1])) if len(first) > 1 else None
 
 
 def _by_question(

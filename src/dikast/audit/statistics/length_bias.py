@@ -1,6 +1,7 @@
 """Length bias (verbosity bias): scores against the length of the judged response, and means with it held equal."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -63,23 +64,10 @@ def length_controlled_means(
     """
     x, n = np.log2(1 + length), len(score)
     sizes = np.bincount(system, minlength=systems)
-
-    def told(note: str) -> list[Estimate]:
-        return [undefined(int(size), note, level=level) for size in sizes]
-
-    if n == 0 or np.ptp(x) == 0:
-        return told("all responses are equally long" if n else "no lengths")
-    own = _OfQuestions(question, system, systems)
-    rest, left = own.residual(x), own.residual(score)
-    spread = float(rest @ rest)
-    if spread <= _OPEN * float(np.square(x - x.mean()).sum()):
-        return told("the effect of length cannot be told from the systems")
-    weight = np.bincount(cluster, np.square(rest)) / spread  # the share of each cluster in what is learnt
-    telling = 1 / float(weight @ weight)
-    if round(telling, 6) < _FEWEST:
-        return told("too few prompts tell the effect of length")
-    slope = float(rest @ left) / spread
-    of_slope = rest * (left - slope * rest) / spread  # by how much each row moves the slope
+    effect = _effect_of(x, score, system, systems, question, cluster)
+    if isinstance(effect, str):
+        return [undefined(int(size), effect, level=level) for size in sizes]
+    slope, of_slope, telling = effect
     found = []
     for code, size in enumerate(sizes):
         mine = system == code
@@ -95,6 +83,71 @@ def length_controlled_means(
         value = mean - slope * apart
         found.append(Estimate(value, int(size), value - half, value + half, level, "analysis of covariance"))
     return found
+
+
+def length_controlled_lead(
+    score: Floats, system: Codes, systems: int, question: Codes, length: Floats, level: float, cluster: Codes,
+    pair: tuple[int, int],
+) -> Estimate:  # fmt: skip
+    """By how much the first system of `pair` scores higher than the second if their responses were equally long.
+
+    The paired difference over the clusters in which both answered the same question, each counted once, less the slope
+    of `length_controlled_means` (which has the other arguments) times the same difference of x = log2(1 + length). The
+    interval is Student's, from the linearised estimate, so it allows for the slope being estimated; `n` is the number
+    of these clusters.
+    """
+    x = np.log2(1 + length)
+    effect = _effect_of(x, score, system, systems, question, cluster)
+    if isinstance(effect, str):
+        return undefined(0, effect, level=level)
+    sides = [system == code for code in pair]
+    counts = [np.bincount(question[side], minlength=int(question.max()) + 1) for side in sides]
+    both = (counts[0] > 0) & (counts[1] > 0)
+    of = np.zeros(len(both), np.int64)
+    of[question] = cluster
+    groups, place = np.unique(of[both], return_inverse=True)
+    n = len(groups)
+    if n == 0:
+        return undefined(0, "no question that both answered", level=level)
+
+    def apart(values: Floats) -> Floats:
+        means = [np.bincount(question[side], values[side], len(both))[both] / count[both]
+                 for side, count in zip(sides, counts, strict=True)]  # fmt: skip
+        return np.asarray(np.bincount(place, means[0] - means[1], n) / np.bincount(place, minlength=n))
+
+    less, longer = apart(score), apart(x)
+    middle = float(longer.mean())
+    value = float(less.mean()) - effect.slope * middle
+    parts = np.concatenate([(less - effect.slope * longer - value) / n, -middle * effect.of_slope])
+    free = min(effect.telling, n) - 1
+    error = error_of(parts, np.concatenate([groups, cluster])).error
+    half = t_of(level, free) * error if free > 0 else math.nan
+    return Estimate(value, n, value - half, value + half, level, "analysis of covariance, paired")
+
+
+class _Effect(NamedTuple):
+    """The slope of the score on x, by how much each row moves it, and how many clusters tell it, as if equally."""
+
+    slope: float
+    of_slope: Floats
+    telling: float
+
+
+def _effect_of(x: Floats, score: Floats, system: Codes, systems: int, question: Codes, cluster: Codes) -> _Effect | str:
+    """The effect of x on the score beside effects of questions and systems, or why it cannot be told."""
+    if len(x) == 0 or np.ptp(x) == 0:
+        return "all responses are equally long" if len(x) else "no lengths"
+    own = _OfQuestions(question, system, systems)
+    rest, left = own.residual(x), own.residual(score)
+    spread = float(rest @ rest)
+    if spread <= _OPEN * float(np.square(x - x.mean()).sum()):
+        return "the effect of length cannot be told from the systems"
+    weight = np.bincount(cluster, np.square(rest)) / spread  # the share of each cluster in what is learnt
+    telling = 1 / float(weight @ weight)
+    if round(telling, 6) < _FEWEST:
+        return "too few prompts tell the effect of length"
+    slope = float(rest @ left) / spread
+    return _Effect(slope, rest * (left - slope * rest) / spread, telling)
 
 
 class _OfQuestions:

@@ -19,6 +19,7 @@ LOST = 0.05  # share of questions without a verdict, above which nothing is gree
 MARGIN = 0.1  # how far below people's agreement with each other a judge may lie and count as about as good
 CLOSE = 0.8  # the agreement with gold that is green where it is not known how far people agree
 _DOUBTED = "gold on the same prompts does not support the difference"
+_LONGER = "the interval of the length-controlled difference does not lie above 0"
 _NAMED = 5
 
 
@@ -254,6 +255,10 @@ def _by_scores(board: Leaderboard) -> Conclusion:
         if board.gold_lead is not None and (doubt := _doubt(lead, board.gold_lead, 0.0)):
             by_gold = f"{_signed(board.gold_lead, lead)} on {counted(board.gold_lead.n, 'prompt')}"
             return Conclusion("amber", f"{told}, says the judge; gold says {doubt}: {by_gold}", _DOUBTED)
+        equal = board.equal_lead
+        if equal is not None and not math.isnan(equal.low) and not min(equal.value, equal.low) > 0:
+            told += f"; if responses were equally long it would be {_figure(equal)} on {counted(equal.n, 'prompt')}"
+            return Conclusion("amber", told, _LONGER)
         return Conclusion("green", told, "its rank set is 1 alone, and the interval excludes no difference")
     if len(open_to) <= 2 and not apart:
         told = f"Cannot tell {names[0]} from {names[1]}: they differ by {ends}"
