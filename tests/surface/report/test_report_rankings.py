@@ -111,9 +111,36 @@ def test_another_level_is_the_audits(tmp_path: Path) -> None:
     assert by_audit.level == 0.5
 
 
-@pytest.mark.parametrize("ranking", [None, 3, [], {}, {"gold": 5}, {"gold": {"first_is_best": {"value": "x"}}}])
+_FIRST = {"value": 0.5, "low": 0.3, "high": 0.7, "n": 40, "level": 0.95}
+
+
+@pytest.mark.parametrize(
+    "ranking",
+    [
+        None,
+        3,
+        [],
+        {},
+        {"gold": 5},
+        {"gold": {"first_is_best": {"value": "x"}}},
+        {"gold": {"first_is_best": _FIRST}, "items": "x", "skipped": {"why": "x"}, "cycles": {"value": 1, "low": "x"}},
+        {"gold": {"first_is_best": _FIRST | {"low": "x"}, "at_random": "x"}, "skipped": 3},
+        {"gold": {"first_is_best": _FIRST | {"level": "x", "n": "x"}, "at_random": 0.5}},
+    ],
+)
 def test_a_summary_that_somebody_changed_still_gives_a_page(ranking: object, tmp_path: Path) -> None:
     run = ranked(tmp_path, "mock:oracle,r=.9", 6)
     summary = runs.summary(run) | {"ranking": ranking}
     (run / "summary.json").write_bytes(orjson.dumps(summary))
-    assert conclusion(page_of(run)).text
+    found = conclusion(page_of(run))
+    assert found.text
+    assert "nan" not in found.text
+
+
+def test_a_damaged_file_of_orders_is_told(tmp_path: Path) -> None:
+    run = ranked(tmp_path, "mock:oracle,r=0,per_doubling=.3", 6, gold=False)
+    (run / "rankings.jsonl").write_text("{}\n")
+    page = page_of(run)
+    assert page.ranked is None
+    assert any(each.startswith("no rankings: ") and "rankings.jsonl" in each for each in page.missing)
+    assert conclusion(page) == of_judge(page)

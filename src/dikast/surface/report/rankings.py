@@ -69,7 +69,7 @@ def rankings(folder: Path, summary: Mapping[str, Any], audit: Audit | None) -> R
     skipped = told.get("skipped")
     return Rankings(
         _count(told, "items"), _count(told, "ranked"),
-        sum(skipped.values()) if isinstance(skipped, Mapping) else 0,
+        sum(_count(skipped, why) for why in skipped) if isinstance(skipped, Mapping) else 0,
         _count(told, "comparisons"), _rate(told.get("cycles")), first, chance,
         share(known, level, dropped=len(found) - len(known)),
     )  # fmt: skip
@@ -80,15 +80,16 @@ def _by_gold(told: Mapping[str, Any], audit: Audit | None) -> tuple[Estimate | N
     first = _rate(gold.get("first_is_best")) if isinstance(gold, Mapping) else None
     if audit is None or not isinstance(gold, Mapping) or first is None:
         return None, math.nan
+    chance = _number(gold.get("at_random"))
     if audit.plan["resampling"]["level"] == first.level and not any(audit.plan.get(name) for name in _NARROWING):
-        return first, float(gold.get("at_random", math.nan))
+        return (None if math.isnan(chance) else first), chance
     if "rankings" not in audit:
         return None, math.nan
     rows = {str(row[0]): row[1] for row in audit["rankings"].rows}
-    found, chance = rows["best response found"], rows["best response found by a random order"]
+    found, by_audit = rows["best response found"], rows["best response found by a random order"]
     assert isinstance(found, Estimate)
-    assert isinstance(chance, float)
-    return found, chance
+    assert isinstance(by_audit, float)
+    return found, by_audit
 
 
 def _count(told: Mapping[str, Any], name: str) -> int:
@@ -98,7 +99,12 @@ def _count(told: Mapping[str, Any], name: str) -> int:
 
 def _rate(told: Any) -> Estimate | None:
     """A rate of `summary.json`; None where it has none."""
-    if not isinstance(told, Mapping) or not isinstance(told.get("value"), int | float):
+    if not isinstance(told, Mapping) or math.isnan(value := _number(told.get("value"))):
         return None
-    low, high = (math.nan if told.get(end) is None else float(told[end]) for end in ("low", "high"))
-    return Estimate(float(told["value"]), _count(told, "n"), low, high, float(told.get("level", 0.95)))
+    low, high, level = (_number(told.get(name)) for name in ("low", "high", "level"))
+    return Estimate(value, _count(told, "n"), low, high, level)
+
+
+def _number(found: Any) -> float:
+    """A number of `summary.json`, NaN where there is none: people may have changed it."""
+    return float(found) if isinstance(found, int | float) else math.nan
