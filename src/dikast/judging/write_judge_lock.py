@@ -13,7 +13,7 @@ import orjson
 from dikast.core.canonical import fingerprint
 from dikast.core.records.arranging import Ids
 from dikast.core.rubric import Rubric, Sheet
-from dikast.core.runs.judge_lock import SCHEMA, read_lock
+from dikast.core.runs.judge_lock import NAMES_OF, SCHEMA, read_lock
 from dikast.core.runs.run_files import LOCK, write_checked
 from dikast.judging.judge import Judge
 from dikast.judging.run_plan import Source
@@ -40,7 +40,8 @@ def write_lock(out: Path, judge: Judge, format: Format, source: Source, way: Map
         "way": way,
         "items": source.path,
         "columns": dict(source.columns),
-        **({"ids": ids} if ids != "line" else {}),
+        **({"ids": "content"} if ids != "line" else {}),
+        **({"names": NAMES_OF} if ids == "content" else {}),
         **({"equate": str(judge.equate)} if judge.equate is not None else {}),
         "versions": {
             "dikast": version("dikast"),

@@ -12,6 +12,7 @@ import dikast as package
 from dikast.core.errors import UserError
 from dikast.core.records import Arrangement
 from dikast.core.records.items import scan_rows
+from dikast.core.runs.run_files import write_checked
 from runs import dikast as dikast_process
 from runs import dikast_here as dikast
 from runs import lines, rows, summary, write_jsonl
@@ -98,6 +99,36 @@ def test_a_folder_begun_with_line_numbers_goes_on_with_them(tmp_path: Path) -> N
     fresh = dikast("grade", tmp_path / "old.jsonl", *JUDGE, "--out", tmp_path / "new")
     assert fresh.returncode == 0
     assert lines(tmp_path / "new" / "verdicts.jsonl")[0]["question"]["item"].startswith("row-")
+
+
+@pytest.mark.parametrize(
+    ("verb", "head", "later"),
+    [
+        ("grade", "prompt,response,{},{}", ("system_prompt", "gold_answer")),
+        ("grade", "prompt,response,{},{}", ("system_message", "human_label")),
+        ("compare", "prompt,answer_a,answer_b,{},{}", ("answer", "gold_answer")),
+    ],
+)
+def test_a_folder_begun_before_a_name_was_known_asks_nothing_twice(
+    verb: str, head: str, later: tuple[str, str], tmp_path: Path
+) -> None:
+    """Under other names the columns are metadata, as they were; the lock of an earlier version has no `names`."""
+    file, run = tmp_path / "own.csv", tmp_path / "run"
+    cells = "".join(f"q{i},{'x,' * ('answer_b' in head)}y,Be brief {i}.,{i}\n" for i in range(4))
+    file.write_text(f"{head.format('first_aside', 'second_aside')}\n{cells}")
+    assert dikast(verb, file, *JUDGE, "--out", run).returncode == 0
+    lock = orjson.loads((run / "judge.lock.json").read_bytes())
+    assert lock.pop("names") == 2
+    write_checked(run / "judge.lock.json", orjson.dumps(lock))
+    file.write_text(f"{head.format(*later)}\n{cells}")
+    for _ in range(2):
+        again = dikast(verb, file, *JUDGE, "--out", run)
+        assert again.returncode == 0, again.stderr
+        assert summary(run)["asked"] == 0
+    assert "names" not in orjson.loads((run / "judge.lock.json").read_bytes())
+    assert dikast(verb, file, *JUDGE, "--out", tmp_path / "new").returncode == 0
+    earlier, now = ({each["key"] for each in lines(folder / "verdicts.jsonl")} for folder in (run, tmp_path / "new"))
+    assert earlier.isdisjoint(now)  # with the meaning of the columns the questions are others
 
 
 @pytest.mark.slow

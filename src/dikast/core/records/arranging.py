@@ -12,6 +12,7 @@ from dikast.core.errors import DataError, UserError
 from dikast.core.item import ITEM_KEYS, NAMES, SPOKEN, Item, item_from, plain_name
 from dikast.core.part import number_as_text
 from dikast.core.records.column_names import (
+    LATER,
     SYSTEMS,
     Recognised,
     check_order,
@@ -34,14 +35,16 @@ _MEASURED = 20  # records whose texts are measured
 _CONTENT = (*SPOKEN, "responses")
 _TOLD = tuple(name for name in ITEM_KEYS if name not in ("id", "meta", "gold_from"))
 _SHAPES = 1000  # sets of keys whose arrangement is remembered
-Ids = Literal["content", "line"]
+Ids = Literal["content", "earlier", "line"]
 
 
 @dataclass
 class Arrangement:
     """The result of a pass over records: the columns of the first, the field of each guessed column, equal items.
 
-    With `ids` "line" records are read as before columns were recognised: an id that is missing is the line's number.
+    `ids` says as of when a folder of verdicts was begun, so that it asks nothing twice. With "earlier" the columns that
+    are recognised since (`column_names.LATER`) are metadata. With "line" records are read as before columns were
+    recognised at all: an id that is missing is the line's number.
     """
 
     ids: Ids = "content"
@@ -120,8 +123,8 @@ class Arranger:
         except DataError as error:
             raise self._with_column(error, record) from None
         if self._measured == 1:
-            self.reading.bare = not found.instruction and bool(found.responses) and ids == "content"
-            self.reading.systems = system_columns(found) if ids == "content" else ()
+            self.reading.bare = not found.instruction and bool(found.responses) and ids != "line"
+            self.reading.systems = system_columns(found) if ids != "line" else ()
         return found if named else replace(found, id="")
 
     def _with_column(self, error: DataError, record: Record) -> DataError:
@@ -169,7 +172,7 @@ class Arranger:
         if shape.gold and guessed not in (None, "") and guessed == guessed:  # NaN, as in data frames, is no value
             columns_of = [self._columns.get(name) or name for name in responses]
             value = value | self._guess(guessed, shape, record, columns_of)
-        if self.reading.ids == "content":
+        if self.reading.ids != "line":
             try:
                 value = with_system_turn(with_conversations(value, shape.messages), shape.system)
             except DataError as error:
@@ -280,7 +283,10 @@ class Arranger:
         if len(own_names) == 1:
             settled["response"] = ""
         try:
-            found = recognise(keys, settled, () if mapped else own_names)
+            found = recognise(self._known(keys), settled, () if mapped else own_names)
+            if self.reading.ids == "earlier" and (own_names or found.responses):  # `answer` was metadata beside pairs
+                moves = [each for each in found.moves if each[0] != "reference" or plain_name(each[1]) != "answer"]
+                found = found._replace(moves=tuple(moves))
             check_order([self._columns.get(name) or name for name in own_names], keys)
             self._note(found)
             self._check_slips(keys, {*found.guessed(), *numbered.values(), *self._columns.values()})
@@ -288,6 +294,10 @@ class Arranger:
             told = str(error).removeprefix(f"field {error.field!r}: ")
             raise _of_all(DataError(told, path=path, line=record.line, field=error.field), first) from None
         return found._replace(moves=(*chosen, *found.moves)), own_names
+
+    def _known(self, keys: Sequence[str]) -> Sequence[str]:
+        """The columns whose names had a meaning when the folder was begun."""
+        return keys if self.reading.ids != "earlier" else [each for each in keys if plain_name(each) not in LATER]
 
     def _note(self, found: Recognised) -> None:
         """Keep what was guessed; DataError where a column was something else in an earlier record."""

@@ -18,6 +18,8 @@ SYSTEMS = (
     ("chosen_model", "rejected_model"),
 )
 ONE_HOT = tuple((f"{stem}_a", f"{stem}_b", "winner_tie") for stem in ("winner_model", "winner"))
+LATER = frozenset(("gold_answer", "human_label", *NAMES["system turn"], *(name for each in ONE_HOT for name in each)))
+"""Names recognised since folders keep `NAMES_OF` in their lock; in earlier folders such columns are metadata."""
 SYSTEM = ("system", "model", "model_id", "model_name", "generator")
 _FIRST = {"instruction": 4, "response": 6}  # number of clear names; the last means the field only if no other does
 _PART = re.compile(rf"({'|'.join(PAIRS)})_([ab]|\d{{1,3}})")

@@ -13,6 +13,7 @@ from dikast.core.runs.run_files import AGAIN, LOCK, refuse_special
 from dikast.core.runs.schema import LockForm, misfit
 
 SCHEMA = 1  # of the run folder; raised when an older version could misread it
+NAMES_OF = 2  # of the table of column names with which the run's items are read; raised when it gains names
 
 
 def read_lock(out: Path) -> dict[str, Any] | None:
@@ -37,10 +38,12 @@ def damaged_lock(out: Path) -> DataError | None:
     return DataError(f"not the lock of a run, or damaged; {AGAIN}", path=str(out / LOCK))
 
 
-def ids_of(out: Path) -> Literal["content", "line"]:
-    """How items without an id are named in a run's folder, or a panel's: by line where an earlier version began it."""
+def ids_of(out: Path) -> Literal["content", "earlier", "line"]:
+    """How items are read for a run's folder, or a panel's, which an earlier version may have begun (`Arrangement`)."""
     lock = next((found for each in (out, *sorted(out.glob("*/"))) if (found := read_lock(each)) is not None), None)
-    return "content" if lock is None or lock.get("ids") == "content" else "line"
+    if lock is not None and lock.get("ids") != "content":
+        return "line"
+    return "content" if lock is None or lock.get("names") == NAMES_OF else "earlier"
 
 
 def check_version(out: Path) -> None:
