@@ -171,12 +171,14 @@ class RankedPlayer:
 class PlayerRanking:
     """Players from the strongest; `anchor` is the reference of the strengths, None for the average player.
 
-    `covariates` names what `controlled` holds equal.
+    `covariates` names what `controlled` holds equal. `equal_lead`: the chance of the first to beat the second if their
+    responses were equally long (and other covariates equal); None where lengths are not known, or not held equal.
     """
 
     anchor: str | None
     players: Mapping[str, RankedPlayer]
     covariates: tuple[str, ...] = ()
+    equal_lead: Estimate | None = None
 
     @property
     def held(self) -> str:

@@ -304,3 +304,24 @@ def test_a_lead_that_is_of_length_alone_is_amber(better: int, light: str, tmp_pa
         assert "; if responses were equally long it would be 0.00 [-0." in found.text
         assert found.text.endswith(" on 60 prompts")
         assert found.why == "the interval of the length-controlled difference does not lie above 0"
+
+
+@pytest.mark.parametrize(("better", "light"), [(0, "amber"), (1, "green")])
+def test_a_win_rate_that_is_of_length_alone_is_amber(better: int, light: str, tmp_path: Path) -> None:
+    # alpha writes more in two of three pairs. Where better is 0 it wins five sixths of these, and half of the others;
+    # where it is 1 it wins five sixths of all, whatever the lengths.
+    lines = ["pair,longer,verdict,swapped,gold"]
+    for k in range(180):
+        longer, turn = min(1, k % 3), k // 3 % 6
+        wins = turn != 0 if longer or better else turn % 2 == 0
+        won = "A" if wins else "B"
+        lines.append(f"p{k},{-100 * longer},{won},{won},{'tie' if k % 10 == 0 else won}")
+    (tmp_path / "old.csv").write_text("\n".join(lines))
+    plan = AuditPlan(tmp_path / "old.csv", pairwise=True, score="verdict", swapped="swapped",
+                     swapped_as="responses", gold=("gold",), first="=alpha", second="=beta", length="longer", draws=99)  # fmt: skip
+    found = conclusion(collect_table(tmp_path / "old.csv", Asked(plan)))
+    assert found.light == light, found
+    assert found.text.startswith(f"alpha is better than beta: it wins {83 if better else 72}% ["), found.text
+    if light == "amber":
+        assert "; if responses were equally long it would win 50% [" in found.text
+        assert found.why == "the interval of the length-controlled win rate does not lie above 50 %"

@@ -1,6 +1,7 @@
 """The ranking of players from pairwise verdicts: the board, with counts, win rates, strengths and rank intervals."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -196,6 +197,7 @@ def _board(
     touched = any(map(ranking.prior_told, range(len(names))))
     groups = _groups(ranking)
     strength = settled(np.nan_to_num(ranking.fit.strength, nan=-np.inf))
+    order = np.lexsort((-strength, np.where(groups > 0, groups, len(names) + 1)))
     players = {
         names[code]: RankedPlayer(
             ranking.chance(code),
@@ -205,7 +207,7 @@ def _board(
             ranking.prior_told(code),
             int(groups[code]) or None,
         )
-        for code in np.lexsort((-strength, np.where(groups > 0, groups, len(names) + 1)))
+        for code in order
     }
     anchor = None if ranking.anchor is None else names[ranking.anchor]
     several = int(groups.max()) > 1
@@ -215,7 +217,10 @@ def _board(
         rows.append(row + [each.controlled] * (controlled is not None) + [each.prior] * touched)
     against = anchor or "the average player" + (" of the group" if several else "")
     columns = ["player", *(["group"] if several else []), "beats anchor", "strength", "rank"]
-    result = PlayerRanking(anchor, players, () if controlled is None else tuple(effects))
+    equal_lead = None
+    if controlled is not None and "length" in effects and len(order) > 1:
+        equal_lead = replace(controlled, anchor=int(order[1])).chance(int(order[0]))
+    result = PlayerRanking(anchor, players, () if controlled is None else tuple(effects), equal_lead)
     columns += [*([f"{result.held} controlled"] if controlled is not None else []), *(["prior"] if touched else [])]
     idle = [name for code, name in enumerate(names) if not ranking.played[code]]
     joint = not given.one_order

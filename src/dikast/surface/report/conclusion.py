@@ -300,6 +300,10 @@ def _by_pairs(page: RunPage, ranking: PlayerRanking, met: HeadToHead | None) -> 
     if meeting.gold is not None and (doubt := _doubt(meeting.rate, meeting.gold, 0.5)):
         by_gold = f"{_percent(meeting.gold)} of {counted(meeting.gold.n, 'pair')}"
         return Conclusion("amber", f"{told}, says the judge; gold says {doubt}: {by_gold}", _DOUBTED)
+    equal = ranking.equal_lead
+    if equal is not None and not math.isnan(equal.low) and not min(equal.value, equal.low) > 0.5:
+        told += f"; if responses were equally long it would win {_percent(equal)}"
+        return Conclusion("amber", told, "the interval of the length-controlled win rate does not lie above 50 %")
     why = "its rank set is 1 alone, the interval excludes an even result, and both orders say so"
     return Conclusion("green", told, why)
 
