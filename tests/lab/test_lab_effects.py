@@ -16,6 +16,17 @@ def graded(score: object, gold: object = None) -> ArmRun:
     return ArmRun(values, np.zeros(len(values)) if gold is None else np.asarray(gold, float))
 
 
+@pytest.mark.parametrize("figure", ["pearson", "mean", "exact"])
+@pytest.mark.parametrize("of_b", [0, 1, 19])
+def test_an_arm_that_has_hardly_an_item_of_a_slice_gives_no_effect(figure: str, of_b: int) -> None:
+    own = np.arange(60) < 60 - of_b
+    scores = np.arange(60.0) % 5
+    arms = {"a": [graded(scores, scores)], "b": [graded(scores, scores)]}
+    found = effect(arms, {"a": 1, "b": -1}, figure, how=FEW, trained=False, apart={"a": own, "b": ~own})
+    assert math.isnan(found.value)
+    assert "of b" in found.note
+
+
 def test_an_effect_by_hand() -> None:
     # arm a scores 1, b scores 0 on odd rows and 1 on even ones, 40 rows: the means are 1 and .5, with either seed
     ones, half = np.ones(40), np.tile([0.0, 1.0], 20)

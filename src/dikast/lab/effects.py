@@ -65,6 +65,9 @@ def effect(
     if groups < _FEW:
         return undefined(n, f"only {counted(groups, 'item')}", level=how.level, dropped=dropped)
     use = {name: known & own[name] for name in weights}
+    least = min(use, key=lambda name: int(use[name].sum()))
+    if (few := int(use[least].sum())) < _FEW:
+        return undefined(n, f"only {counted(few, 'item')} of {least}", level=how.level, dropped=dropped)
     at = {name: np.flatnonzero(own[name][known]) for name in weights}
     each: list[Weighted] = [
         _contrast([
