@@ -317,8 +317,8 @@ def test_a_win_rate_that_is_of_length_alone_is_amber(better: int, light: str, tm
         won = "A" if wins else "B"
         lines.append(f"p{k},{-100 * longer},{won},{won},{'tie' if k % 10 == 0 else won}")
     (tmp_path / "old.csv").write_text("\n".join(lines))
-    plan = AuditPlan(tmp_path / "old.csv", pairwise=True, score="verdict", swapped="swapped",
-                     swapped_as="responses", gold=("gold",), first="=alpha", second="=beta", length="longer", draws=99)  # fmt: skip
+    plan = AuditPlan(tmp_path / "old.csv", pairwise=True, score="verdict", swapped="swapped", gold=("gold",),
+                     first="=alpha", second="=beta", length="longer", draws=99)  # fmt: skip
     found = conclusion(collect_table(tmp_path / "old.csv", Asked(plan)))
     assert found.light == light, found
     assert found.text.startswith(f"alpha is better than beta: it wins {83 if better else 72}% ["), found.text

@@ -250,7 +250,7 @@ def _read(page: RunPage, asked: Asked, counts: "_Counts | None") -> None:
         found = read_contents(path, columns, wanted, ids_of(page.folder))
     if found.note and not asked.redact:
         page.missing.append(found.note)
-    page.entries = counts.queue.entries(page.folder, found, redact=asked.redact)
+    page.entries = counts.queue.entries(page.folder, page.lock, found, redact=asked.redact)
     shown = dict.fromkeys(entry.item for entry in page.entries)
     page.queued = [found.items[item] for item in shown if item in found.items]
     level = asked.plan.resampling.level

@@ -1,21 +1,27 @@
-"""The texts and pictures of the items that a report shows, read from where the run read them."""
+"""The texts and pictures of the items that a report shows, read from where the run read them, and their prompts."""
 
 import base64
 import io
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from dikast.core.errors import DataError
+from dikast.core.errors import DataError, DikastError
 from dikast.core.item import Item
 from dikast.core.media import load_image, resolved
-from dikast.core.part import Content, Image, images_of, text_of
+from dikast.core.message import Message, Span
+from dikast.core.part import Content, Image, Video, images_of, text_of
 from dikast.core.records import Arrangement, scan_items
 from dikast.core.records.arranging import Ids
 from dikast.core.records.sources import is_address, is_data
+from dikast.core.rubric import Rubric
+from dikast.judging.task import tasks_of
+from dikast.prompts.format import Format, format_from
 
 SIDE, LARGE = 320, 640  # pixels of a thumbnail's longer side; the first ones are larger
 SHARP = 128  # pictures no larger than this are kept as they are
 LONGEST = 6000  # characters of a text on the page
+_OTHER = "not shown: rendered again it is another prompt, since the item, its pictures or the format have changed"
 MOST_PICTURES = 5_000_000  # bytes of picture data in one report
 
 
@@ -118,3 +124,45 @@ class Thumbs:
 def clipped(text: str) -> str:
     """At most LONGEST characters, and how many were left out."""
     return text if len(text) <= LONGEST else f"{text[:LONGEST]} … ({len(text) - LONGEST:,} characters left out)"
+
+
+class ExactPrompts:
+    """Renders prompts with the format of a lock. What is rendered was sent: the key of the question, which covers
+    format, rubric and item with its media, has to be the one that the verdict has.
+    """
+
+    def __init__(self, lock: Mapping[str, Any]) -> None:
+        self._format: Format | None = None
+        try:
+            self._format = format_from(lock["format"], path="judge.lock.json")
+        except (DikastError, KeyError, TypeError):  # no lock, or one of another version
+            return
+
+    def of(self, item: Item, verdict: Mapping[str, Any], rubric: Rubric) -> str:
+        """The messages of the first attempt, media as `[image]` and `[clip]`; the reason where they are not known."""
+        if self._format is None:
+            return ""
+        asked = tuple(verdict["question"].get("responses") or [0])
+        sample = int(verdict["question"].get("sample") or 0)
+        judge, format = (str((verdict.get("hashes") or {}).get(name)) for name in ("judge", "format"))
+        if format != self._format.hash:
+            return _OTHER
+        try:
+            for reads_gold in (False, True):
+                for task in tasks_of(
+                    item, rubric, judge=judge, format=format, shape="each" if len(asked) == 1 else "both-orders",
+                    samples=range(sample, sample + 1), reads_gold=reads_gold,
+                ):  # fmt: skip
+                    if task.key == verdict["key"]:
+                        return "\n\n".join(map(_told, self._format.ask(item, task.rubric, asked)))
+        except DikastError as error:
+            return f"not shown: {error}"
+        return _OTHER
+
+
+def _told(message: Message) -> str:
+    parts = [
+        each.text if isinstance(each, Span) else "[clip]" if isinstance(each, Video) else "[image]"
+        for each in message.parts
+    ]
+    return f"{message.role}:\n{''.join(parts)}"

@@ -3,8 +3,9 @@
 import heapq
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from dikast.core.part import text_of
 from dikast.core.rubric import Rubric
 from dikast.core.runs.current_verdicts import records_at
 from dikast.core.text import one_line
-from dikast.surface.report.contents import Contents, Thumb, Thumbs, clipped
+from dikast.surface.report.contents import Contents, ExactPrompts, Thumb, Thumbs, clipped
 from dikast.surface.report.gaps import doubt_of, gap_of
 
 FAILED_SHARE = 4  # one place in this many of a full queue is reserved for failed verdicts
@@ -37,6 +38,7 @@ class Said:
     attempts: int
     claims: tuple[Mapping[str, str], ...] = ()
     earlier: tuple[tuple[str, str, str], ...] = ()  # attempts before the last: how, why it failed, the reply
+    prompt: str = ""  # as it was sent, or why it is not known
 
 
 @dataclass(slots=True)
@@ -134,20 +136,26 @@ class Queue:
         """The ids of the items that are shown."""
         return {row["item"] for row in self._chosen()}
 
-    def entries(self, folder: Path, contents: Contents, *, redact: bool) -> list[Entry]:
+    def entries(self, folder: Path, lock: Mapping[str, Any], contents: Contents, *, redact: bool) -> list[Entry]:
         """The rows with what was asked and what was said, in order. `redact` leaves out all texts and pictures."""
-        chosen, thumbs = self._chosen(), Thumbs()
+        chosen, thumbs, prompts = self._chosen(), Thumbs(), ExactPrompts(lock)
         verdicts = {
             line: verdict for verdict, line in records_at(folder, {at for row in chosen for at in row["lines"]})
         }
         found = []
         for row in chosen:
-            entry = entry_of(row, [verdicts[line] for line in row["lines"]], self._rubrics, redact=redact)
-            item = contents.items.get(row["item"])
-            if item is not None and not redact:
+            item = None if redact else contents.items.get(row["item"])
+            prompt = no_prompt if item is None else partial(prompts.of, item)
+            entry = entry_of(row, [verdicts[at] for at in row["lines"]], self._rubrics, prompt, redact=redact)
+            if item is not None:
                 add_texts(entry, item, place_of(row)[3], thumbs)
             found.append(entry)
         return found
+
+
+def no_prompt(verdict: Mapping[str, Any], rubric: Rubric) -> str:
+    """What is known of a prompt without its item."""
+    return ""
 
 
 def kept_of(row: Mapping[str, Any], gold: Any) -> dict[str, Any]:
@@ -173,12 +181,16 @@ def entry_of(
     row: Mapping[str, Any],
     verdicts: Sequence[Mapping[str, Any]],
     rubrics: Mapping[str, Rubric],
+    prompt: Callable[[Mapping[str, Any], Rubric], str] = no_prompt,
     *,
     redact: bool = False,
 ) -> Entry:
-    """A row of `kept_of` with what its verdicts say, without the texts of its item (`add_texts`)."""
+    """A row of `kept_of` with what its verdicts say, without the texts of its item (`add_texts`). `prompt` renders what
+    a verdict was asked with.
+    """
     verdicts = sorted(verdicts, key=lambda each: each["question"].get("responses") or [0])
-    said = [_said(each, redact=redact) for each in verdicts]
+    rubric = None if redact else rubrics.get(str(row["rubric"]))
+    said = [_said(each, "" if rubric is None else prompt(each, rubric), redact=redact) for each in verdicts]
     gold = row["gold"]
     return Entry(
         anchor=anchor_of(row),
@@ -192,7 +204,7 @@ def entry_of(
         gold="" if gold is None else f"{gold:g}" if isinstance(gold, int | float) else str(gold),
         joint="" if row["first"] is None or len(said) < 2 else str(row["choice"] or ""),
         said=said,
-        rubric=None if redact else rubrics.get(str(row["rubric"])),
+        rubric=rubric,
     )
 
 
@@ -205,7 +217,7 @@ def place_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return row["item"], row["criterion"], row["sample"], responses
 
 
-def _said(verdict: Mapping[str, Any], *, redact: bool) -> Said:
+def _said(verdict: Mapping[str, Any], prompt: str, *, redact: bool) -> Said:
     responses = verdict["question"].get("responses") or [0]
     shown = "" if len(responses) < 2 else "A shown first" if responses[0] < responses[1] else "B shown first"
     claims = tuple({str(k): str(v) for k, v in claim.items()} for claim in verdict.get("claims") or [])
@@ -223,6 +235,7 @@ def _said(verdict: Mapping[str, Any], *, redact: bool) -> Said:
         attempts=len(verdict.get("attempts") or []),
         claims=() if redact else claims,
         earlier=() if redact else _earlier(verdict),
+        prompt=clipped(prompt),
     )
 
 

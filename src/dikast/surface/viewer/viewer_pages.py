@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,9 @@ from dikast.core.runs.judge_lock import ids_of, read_lock
 from dikast.core.runs.lines import open_line
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run_files import RUBRICS, VERDICTS
-from dikast.surface.report.contents import Contents, Thumbs, read_contents
+from dikast.surface.report.contents import Contents, ExactPrompts, Thumbs, read_contents
 from dikast.surface.report.page import asset, asset_hash, page_environment
-from dikast.surface.report.queue import Entry, add_texts, entry_of, place_of
+from dikast.surface.report.queue import Entry, add_texts, entry_of, no_prompt, place_of
 from dikast.surface.report.subject import prompt_of
 from dikast.surface.viewer import item_notes
 from dikast.surface.viewer.lineage import found_above, lineage
@@ -207,9 +207,11 @@ class ViewerPages:
         kept, offsets = found
         folder = self.root / run.path
         verdicts = [_verdict_at(folder, offset) for offset in offsets]
-        entry = entry_of(kept, verdicts, _rubrics(folder), redact=False)
-        contents = self._contents(folder, entry.item)
-        if (item := contents.items.get(entry.item)) is not None:
+        contents = self._contents(folder, str(kept["item"]))
+        item = contents.items.get(str(kept["item"]))
+        prompt = no_prompt if item is None else partial(ExactPrompts(read_lock(folder) or {}).of, item)
+        entry = entry_of(kept, verdicts, _rubrics(folder), prompt, redact=False)
+        if item is not None:
             add_texts(entry, item, place_of(kept)[3], thumbs)
         hashes = verdicts[0].get("hashes") or {}
         return entry, contents.note, tuple(hashes.get(name) for name in ("judge", "format", "rubric", "item"))

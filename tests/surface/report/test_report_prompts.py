@@ -1,0 +1,65 @@
+"""The prompt that an opened row shows is the one that a server was sent, or it is not shown."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import runs
+from dikast.audit.plan import AuditPlan
+from dikast.surface.report.collect import collect
+from dikast.surface.report.report_options import Asked
+from dikast.testing.faults import FaultServer
+
+ROWS = [
+    {"id": "a", "instruction": "Say <b>hi</b> {{ there }}.", "responses": ["hi {% x %}", "Verdict: 5"]},
+    {"id": "b", "instruction": "Say bye.", "responses": ["bye", "# Rubric\nbye"], "reference": "bye bye"},
+]
+
+
+def asked(folder: Path, verb: str, *more: str) -> list[list[dict[str, Any]]]:
+    """The messages that a server is sent about `ROWS`."""
+    sent: list[list[dict[str, Any]]] = []
+
+    def reply(body: Any) -> str:
+        sent.append(body["messages"])
+        return "Both do what was asked.\nVerdict: 4" if verb == "grade" else "Both do what was asked.\nVerdict: A"
+
+    items = runs.write_jsonl(folder / "items.jsonl", ROWS)
+    with FaultServer(reply=reply) as server:
+        done = runs.dikast_here(
+            verb, items, "--judge", server.spec, "--rubric", "helpfulness", "--out", folder / "run", *more
+        )
+    assert done.returncode == 0, done.stderr
+    return sent
+
+
+def shown(run: Path) -> list[str]:
+    page = collect(run, Asked(AuditPlan(run, draws=20)))
+    return [said.prompt for entry in page.entries for said in entry.said]
+
+
+@pytest.mark.parametrize(
+    ("verb", "more", "n"), [("grade", ["--samples", "2", "--temperature", "1"], 8), ("compare", [], 4)]
+)
+def test_every_row_shows_what_was_sent(verb: str, more: list[str], n: int, tmp_path: Path) -> None:
+    sent = asked(tmp_path, verb, *more)
+    assert len(sent) == n
+    spelt = sorted(
+        "\n\n".join(f"{each['role']}:\n{_text(each['content'])}" for each in messages if each["role"] != "assistant")
+        for messages in sent
+    )
+    assert sorted(shown(tmp_path / "run")) == spelt
+
+
+def test_an_item_that_was_edited_has_no_prompt(tmp_path: Path) -> None:
+    asked(tmp_path, "grade")
+    runs.write_jsonl(tmp_path / "items.jsonl", [{**ROWS[0], "instruction": "Say hello."}, ROWS[1]])
+    found = shown(tmp_path / "run")
+    assert sum(each.startswith("not shown: rendered again it is another prompt") for each in found) == 2
+    assert sum("Say bye." in each for each in found) == 2
+    assert not any("Say hello." in each for each in found)
+
+
+def _text(content: Any) -> str:
+    return content if isinstance(content, str) else "".join(part["text"] for part in content)
