@@ -326,6 +326,29 @@ def test_the_bias_of_scores_is_of_each_row_in_the_direction_of_its_scale(case: s
     assert (found["value"], found["n"]) == (pytest.approx((2 / 3 + 0) / 2), 2)
 
 
+def test_gold_on_another_scale_than_that_of_the_rubric_is_moved_to_it(tmp_path: Path) -> None:
+    # gold 1 to 5; replies on 0-10 that say as nearly the same as whole numbers can
+    rows = [{"q": f"q{i}", "r": f"r{i}", "score": 1 + i % 5} for i in range(40)]
+    keys = {"kind": "scores", "fields": {"instruction": "q", "response": "r"}, "rubric": "helpfulness",
+            "gold": {"column": "score", "scale": "1-5"},
+            "official": {"metric": ["mae", "pearson"], "failures": "skipped"}}  # fmt: skip
+    bench, rubric, replies = own(tmp_path, rows, **keys), tmp_path / "rubric.yaml", tmp_path / "replies.jsonl"
+    names = [item.id for item in read_rows(load_bench(str(bench)), tmp_path).items]
+    said = [{"item": name, "reply": f"Verdict: {(0, 3, 5, 7, 10)[i % 5]}"} for i, name in enumerate(names)]
+    replies.write_text("".join(json.dumps(each) + "\n" for each in said))
+    asked = {"name": "x", "criterion": "Good?", "scale": "0-10"}
+    rubric.write_text(yaml.safe_dump(asked))
+    found = judge_own(bench, f"replay:{replies}", tmp_path / "out", "--format", "score-only", "--rubric", rubric)
+    # of five rows two are off by .05 of goodness: .3 for 1/4, and .7 for 3/4
+    assert figure(found, "mae")["value"] == pytest.approx(0.02)
+    rubric.write_text(yaml.safe_dump({**asked, "lower_is_better": True}))
+    done = run("run", bench, "--judge", f"replay:{replies}", "--data", tmp_path, "--out", tmp_path / "other",
+               "--rubric", rubric)  # fmt: skip
+    assert isinstance(done.exception, UserError)
+    assert "of which the highest is the best" in str(done.exception)
+    assert not (tmp_path / "other").exists()
+
+
 def test_each_row_has_the_rubrics_of_its_skills_and_each_skill_a_figure(tmp_path: Path) -> None:
     levels = dict(zip("12345", "abcde", strict=True))
     skills = [{"Skill": name, "Criteria": f"{name}?", "Scoring": levels} for name in ("Brief", "True")]

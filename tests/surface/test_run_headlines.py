@@ -21,7 +21,7 @@ def test_grade_ends_with_failures_and_agreement(tmp_path: Path) -> None:
     failed, pearson = audit["failures"].estimate("failed", "share"), audit["agreement"].estimate("pearson")
     assert failed.value > 0
     share = f"{failed.value:.1%} [{failed.low:.1%}, {failed.high:.1%}]"
-    assert last.startswith(f"{share} of 60 questions got no verdict; pearson with gold is {pearson:.3f}")
+    assert last.startswith(f"{share} of 60 questions got no verdict; Pearson correlation with gold is {pearson:.3f}")
     without = [{key: value for key, value in row.items() if key != "gold"} for row in rows(5)]
     (tmp_path / "other").mkdir()
     last = judged(tmp_path / "other", "grade", "--judge", "mock:constant", items=without)[-1]

@@ -179,7 +179,9 @@ def test_a_page_of_last_years_judgments(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     page = (tmp_path / "page.html").read_text("utf-8")
     # 19 verdicts, 4 of them (3, 7, 11, 15) one too high
-    assert re.search(r"5\.0% \[\S+%, \S+%\] of 20 questions got no verdict; pearson with gold is 0\.9", page)
+    assert re.search(
+        r"5\.0% \[\S+%, \S+%\] of 20 questions got no verdict; Pearson correlation with gold is 0\.9", page
+    )
     assert "judge_score -&gt; the judge&#39;s score, human_score -&gt; gold" in page
     assert "What is 3?" in page
     assert "2 systems by mean score" in page
@@ -333,7 +335,7 @@ def test_a_csv_with_its_own_names_and_an_api_model(server: FaultServer, tmp_path
     command = f"grade mine.csv --judge {server.spec} --rubric helpfulness --out run --report page.html"
     done = dikast_here(*command.split(), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "All 12 questions got a verdict; pearson with gold is 1.000" in done.stdout
+    assert "All 12 questions got a verdict; Pearson correlation with gold is 1.000" in done.stdout
     assert "What is 3?" in (tmp_path / "page.html").read_text("utf-8")
 
 

@@ -31,8 +31,8 @@ def test_every_form_tells_the_same_numbers(graded: Path, tmp_path: Path) -> None
     assert failed["count"] == sum(entry["status"] != "ok" for entry in numbers["queue"]) > 0
     pearson = numbers["audit"]["tables"]["agreement"]["rows"][0]["value"]["value"]
     page, markdown = out[0].read_text(), out[1].read_text()
-    assert f"pearson with gold is {pearson:.3f}" in page
-    assert f"pearson with gold is {pearson:.3f}" in markdown.replace("\\", "")
+    assert f"Pearson correlation with gold is {pearson:.3f}" in page
+    assert f"Pearson correlation with gold is {pearson:.3f}" in markdown.replace("\\", "")
     suite = Xml.fromstring(out[3].read_text())
     assert len(suite.findall(".//error")) == failed["count"]
     assert str(out[0]) in said
@@ -155,7 +155,7 @@ def test_a_run_that_is_unfinished_or_of_another_version(graded: Path, tmp_path: 
     assert "unfinished: 30 of 60 questions" in page
     assert "summary.json is missing" in page
     assert "written by dikast 9.9.9" in page
-    assert "pearson with gold is" in page
+    assert "Pearson correlation with gold is" in page
 
 
 def test_an_empty_run(graded: Path, tmp_path: Path) -> None:

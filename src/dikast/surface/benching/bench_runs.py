@@ -21,6 +21,7 @@ from dikast.core.item import Item
 from dikast.core.output_folder import one_writer
 from dikast.core.part import text_of
 from dikast.core.records import write_items, write_records
+from dikast.core.rubric import Sheet, load_rubric
 from dikast.core.runs.run_files import checksum, record, write_checked
 from dikast.core.text import Located, counted
 from dikast.engines.base import Engine, Sampling
@@ -115,11 +116,29 @@ def prepare(
     rubric = asked.rubric or bench.rubric
     ask = RunOptions(
         items=(str(folder / ITEMS),), judge=asked.judge, out=folder, rubric=rubric, without=asked.without,
-        runner=asked.runner, workers=asked.workers,
+        equate=_equated(bench, asked), runner=asked.runner, workers=asked.workers,
     )  # fmt: skip
     judged = JudgeRunOptions(ask=ask, draws=draws, replies=replies, media=media, spend=spend, pairs=pairs)
     kept = [_measured(each) for each in brought.items]
     return BenchRun(bench, folder, kept, about, judged, form, brought.raters(rows.raters))
+
+
+def _equated(bench: Bench, asked: BenchRunOptions) -> str | None:
+    """The scale of the rows' gold, where `--rubric` asks on another one; None where both are alike. UserError for a
+    rubric in the other direction.
+    """
+    scale = bench.gold.scale if bench.gold is not None else None
+    if scale is None or asked.rubric is None:
+        return None
+    rubric = load_rubric(asked.rubric)
+    scales = [each.scale for each in (rubric if isinstance(rubric, Sheet) else (rubric,))]
+    if any(each.lower_is_better != scale.lower_is_better for each in scales):
+        best = "lowest" if scale.lower_is_better else "highest"
+        raise UserError(
+            f"--rubric {asked.rubric}: gold of {bench.name} lies on {scale}, of which the {best} is the best, and this"
+            " rubric's scale runs the other way: name a rubric in the direction of gold"
+        )
+    return None if all(each == scale for each in scales) else str(scale)
 
 
 def _draws(bench: Bench, asked: BenchRunOptions, draws: DrawOptions) -> DrawOptions:

@@ -64,10 +64,11 @@ def sentence(page: RunPage) -> str:
     if main is None:
         return f"{told}; there is no gold, so how often the verdicts are right is unknown."
     name, found = main
+    name = "Pearson correlation" if name == "pearson" else name
     if math.isnan(found.value):
         why = "there is no verdict to compare" if found.n == 0 else undefined_why(found) or "one column is constant"
         return f"{told}; {name} with gold is undefined ({why})."
-    best, of = _best_baseline(page, "all" if page.chosen else name), ", of goodness," if page.goodness else ""
+    best, of = _best_baseline(page, "all" if page.chosen else main[0]), ", of goodness," if page.goodness else ""
     beside = "" if best is None else f"; best baseline that ignores the input: {best[1]:.3f} ({best[0]})"
     rows = counted(found.n, "pair" if page.chosen else "row")
     alone = f" ({_no_interval(found).replace(' (', ': ').removesuffix(')')})" if math.isnan(found.low) else ""
