@@ -8,6 +8,7 @@ import pytest
 
 from dikast.core.errors import DataError, UserError
 from dikast.core.runs.current_verdicts import current_records
+from dikast.core.runs.run_files import write_checked
 from dikast.engines.base import Sampling
 from dikast.judging.judge import Judge
 from dikast.judging.judge_file import compare_file, compare_file_by_scores, grade_file
@@ -44,6 +45,18 @@ def test_the_parts_make_the_folder_of_the_whole(tmp_path: Path, way: str) -> Non
         one, other = (sorted((each / name).read_bytes().splitlines()) for each in (tmp_path / "whole", out))
         assert one == other, name
     assert judged(way, items, out)["asked"] <= sum(each["status"] == "engine_error" for each in current_records(out))
+
+
+def test_runs_that_read_columns_by_other_names_are_merged_with_a_note(tmp_path: Path) -> None:
+    parts = [tmp_path / "before", tmp_path / "after"]
+    for at, part in enumerate(parts):
+        judged("grades", rows(40)[at * 20 : at * 20 + 20], part, "mock:oracle")
+    assert "notes" not in merge_runs(parts, tmp_path / "alike")
+    lock = orjson.loads((parts[0] / "judge.lock.json").read_bytes())
+    del lock["names"]  # as versions wrote it that recognised fewer names
+    write_checked(parts[0] / "judge.lock.json", orjson.dumps(lock))
+    notes = merge_runs(parts, tmp_path / "apart")["notes"]
+    assert [note for note in notes if "recognise other names of columns" in note]
 
 
 def test_what_cannot_be_one_run(tmp_path: Path) -> None:

@@ -37,6 +37,11 @@ if TYPE_CHECKING:
 
 _SAME = ("judge", "format", "rubric", "samples", "way", "ids", "equate")  # of the locks of runs that can be one
 
+_READ_APART = (
+    "these runs were begun by versions that recognise other names of columns, so a column (system_prompt, gold_answer)"
+    " may be shown to the judge in some of them and be metadata in others"
+)
+
 
 def merge_runs(runs: Sequence[str | Path], out: str | Path) -> dict[str, Any]:
     """Make one run folder of `runs`, which judged different items in the same way, and return its summary.
@@ -72,6 +77,8 @@ def merge_runs(runs: Sequence[str | Path], out: str | Path) -> dict[str, Any]:
         derived = derive(merged(), way, out)
         questions = _join_files(folders, out)
         notes = dict.fromkeys(note for folder in folders for told in notes_of(folder).values() for note in told)
+        if len({each.get("names") for each in locks}) > 1:
+            notes[_READ_APART] = None
         summary = {
             **lock["way"],
             **derived,
