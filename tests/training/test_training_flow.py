@@ -253,6 +253,20 @@ def test_ablations_hold_for_own_prompts(corpora: Path, tiny: Callable[[str], Pat
         assert items[example.id.split("/")[0]].rubric.criterion not in asked(example)  # type: ignore[union-attr]
 
 
+def test_feedback_can_be_left_out_where_gold_has_claims(tiny: Callable[[str], Path], tmp_path: Path) -> None:
+    claims = [{"text": "The ball is red.", "verdict": "wrong"}, {"text": "It lies left.", "verdict": "right"}]
+    item = Item.of("Say what is there.", "The ball is red. It lies left.", id="c", rubric="helpfulness",
+                   gold={"score": 2, "claims": claims})  # fmt: skip
+    write_items(tmp_path / "x.jsonl", [item])
+    whole, bare = (
+        examples(config_of(tiny("llava"), formats=["scout"], augment={"drop_feedback": share}),
+                 str(tmp_path / "x.jsonl"))
+        for share in (0.0, 1.0)
+    )  # fmt: skip
+    assert "The ball is red." in whole[0].reply.text
+    assert bare[0].reply.text == "Verdict: 2"
+
+
 def test_a_pair_whose_names_are_ambiguous_keeps_its_order(tiny: Callable[[str], Path], tmp_path: Path) -> None:
     told = "B meanders."  # "A meanders" would not be read as a name: an article looks the same
     assert not exchangeable(told)

@@ -58,7 +58,11 @@ def target(format: "Format", gold: Gold, rubric: Rubric, *, where: str = "") -> 
     if parsed.label != gold.label:
         told = f"reads back as {parsed.label!r}" if parsed.label else f"does not read back ({parsed.reason})"
         raise _error(where, format, f"would write a reply that {told}, not as {gold.label!r}: {reply.text[-80:]!r}")
-    if format.dialect == "claims" and _claim_verdicts(parsed.claims) != _claim_verdicts(_listed(format, gold)):
+    if (
+        prose
+        and format.dialect == "claims"
+        and _claim_verdicts(parsed.claims) != _claim_verdicts(_listed(format, gold))
+    ):
         raise _error(where, format, "would write claims that do not read back: findings are right, wrong or unclear")
     return reply
 
