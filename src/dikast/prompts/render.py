@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
-from jinja2 import StrictUndefined, Template, meta
+from jinja2 import StrictUndefined, Template, meta, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from dikast.core.errors import UserError
@@ -22,6 +22,10 @@ from dikast.prompts.escape import escape
 Piece = Span | Image | Video
 _SLOT = re.compile("\x00([0-9]+)\x00")
 _MOST_LISTED = 12
+_SHOWING = (
+    nodes.Output, nodes.TemplateData, nodes.Name, nodes.Getattr, nodes.Const, nodes.If, nodes.CondExpr, nodes.For,
+    nodes.Not, nodes.And, nodes.Or, nodes.Compare, nodes.Operand, nodes.Test,
+)  # fmt: skip
 
 
 class _Jinja(ImmutableSandboxedEnvironment):
@@ -50,6 +54,17 @@ def compiled(source: str) -> Template:
 def names_in(source: str) -> frozenset[str]:
     """The names a template takes from outside. TemplateSyntaxError if it is none."""
     return frozenset(meta.find_undeclared_variables(environment().parse(source)))
+
+
+def only_shows(source: str) -> bool:
+    """Whether a template only shows, tests and repeats what it is given, so that it takes no time or memory of its own:
+    no calculation, no call, no filter, and no loop over anything but a name.
+    """
+    tree = environment().parse(source)
+    loops = list(tree.find_all(nodes.For))
+    return all(isinstance(each, _SHOWING) for each in tree.find_all(nodes.Node)) and all(
+        isinstance(each.iter, nodes.Name) and not list(each.find_all(nodes.For)) for each in loops
+    )
 
 
 @dataclass(frozen=True, slots=True, repr=False)

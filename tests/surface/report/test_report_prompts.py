@@ -1,13 +1,22 @@
 """The prompt that an opened row shows is the one that a server was sent, or it is not shown."""
 
+import io
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image as Picture
 
 import runs
 from dikast.audit.plan import AuditPlan
+from dikast.core.media.media_files import forget
+from dikast.core.records.items import read_items
+from dikast.core.rubric import load_rubric
+from dikast.prompts.format import format_from, load_format
 from dikast.surface.report.collect import collect
+from dikast.surface.report.contents import ExactPrompts
 from dikast.surface.report.report_options import Asked
 from dikast.testing.faults import FaultServer
 
@@ -63,3 +72,45 @@ def test_an_item_that_was_edited_has_no_prompt(tmp_path: Path) -> None:
 
 def _text(content: Any) -> str:
     return content if isinstance(content, str) else "".join(part["text"] for part in content)
+
+
+@pytest.mark.parametrize(
+    "template", ["{{ 'x' * 9 }}", "{% for a in levels %}{% for b in levels %}x{% endfor %}{% endfor %}"]
+)
+def test_a_template_that_computes_is_not_rendered(template: str, tmp_path: Path) -> None:
+    runs.write_jsonl(tmp_path / "items.jsonl", ROWS[:1])
+    form = {**load_format("absolute").to_dict(), "name": "own", "user": "{{ criterion }} {{ response }} " + template}
+    lock = {"format": format_from(form, path="x").to_dict()}
+    item = next(iter(read_items(str(tmp_path / "items.jsonl"))))
+    verdict = {"question": {"responses": [0]}, "key": "k", "hashes": {}}
+    told = ExactPrompts(lock).of(item, verdict, load_rubric("helpfulness"))  # type: ignore[arg-type]
+    assert told.startswith("not shown: the template of its format computes")
+
+
+def test_a_page_fetches_no_picture_for_a_prompt(tmp_path: Path) -> None:
+    asked_for: list[str] = []
+    picture = io.BytesIO()
+    Picture.new("RGB", (64, 64)).save(picture, "PNG")
+
+    class Pictures(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked_for.append(self.path)
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(picture.getvalue())))
+            self.send_header("Content-Type", "image/png")
+            self.end_headers()
+            self.wfile.write(picture.getvalue())
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Pictures)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    row = {"instruction": "What is it?", "response": "Black.", "image": f"http://127.0.0.1:{server.server_port}/a.png"}
+    items = runs.write_jsonl(tmp_path / "items.jsonl", [row])
+    done = runs.dikast_here("grade", items, "--judge", "mock:constant", "--rubric", "helpfulness", "--out",
+                            tmp_path / "run", "--allow-private-urls")  # fmt: skip
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    assert asked_for
+    forget()
+    asked_for.clear()
+    assert shown(tmp_path / "run") == ["not shown: it has pictures on the web, which a page does not fetch"]
+    assert asked_for == []
+    server.shutdown()

@@ -17,11 +17,14 @@ from dikast.core.records.sources import is_address, is_data
 from dikast.core.rubric import Rubric
 from dikast.judging.task import tasks_of
 from dikast.prompts.format import Format, format_from
+from dikast.prompts.render import only_shows
 
 SIDE, LARGE = 320, 640  # pixels of a thumbnail's longer side; the first ones are larger
 SHARP = 128  # pictures no larger than this are kept as they are
 LONGEST = 6000  # characters of a text on the page
 _OTHER = "not shown: rendered again it is another prompt, since the item, its pictures or the format have changed"
+_WEB = "not shown: it has pictures on the web, which a page does not fetch"
+_COMPUTES = "not shown: the template of its format computes, and a page runs nothing that a folder brings"
 MOST_PICTURES = 5_000_000  # bytes of picture data in one report
 
 
@@ -135,13 +138,18 @@ class ExactPrompts:
         self._format: Format | None = None
         try:
             self._format = format_from(lock["format"], path="judge.lock.json")
-        except (DikastError, KeyError, TypeError):  # no lock, or one of another version
+        except (DikastError, KeyError, TypeError, ValueError, AttributeError):  # no lock, or one of another version
             return
+        self._computes = not (only_shows(self._format.system) and only_shows(self._format.user))
 
     def of(self, item: Item, verdict: Mapping[str, Any], rubric: Rubric) -> str:
         """The messages of the first attempt, media as `[image]` and `[clip]`; the reason where they are not known."""
         if self._format is None:
             return ""
+        if self._computes:
+            return _COMPUTES
+        if any(is_address(image.source) for image in item.images) or any(is_address(v.source) for v in item.videos):
+            return _WEB
         asked = tuple(verdict["question"].get("responses") or [0])
         sample = int(verdict["question"].get("sample") or 0)
         judge, format = (str((verdict.get("hashes") or {}).get(name)) for name in ("judge", "format"))
