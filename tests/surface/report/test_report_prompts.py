@@ -114,3 +114,4 @@ def test_a_page_fetches_no_picture_for_a_prompt(tmp_path: Path) -> None:
     assert shown(tmp_path / "run") == ["not shown: it has pictures on the web, which a page does not fetch"]
     assert asked_for == []
     server.shutdown()
+    server.server_close()

@@ -63,8 +63,7 @@ def sentence(page: RunPage) -> str:
     main = main_figure(page)
     if main is None:
         return f"{told}; there is no gold, so how often the verdicts are right is unknown."
-    name, found = main
-    name = "Pearson correlation" if name == "pearson" else name
+    name, found = "Pearson correlation" if main[0] == "pearson" else main[0], main[1]
     if math.isnan(found.value):
         why = "there is no verdict to compare" if found.n == 0 else undefined_why(found) or "one column is constant"
         return f"{told}; {name} with gold is undefined ({why})."
