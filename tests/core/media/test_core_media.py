@@ -240,6 +240,21 @@ def test_broken_data_urls(source: str, message: str) -> None:
         check_image(Image(source))
 
 
+def test_no_changed_bit_of_a_png_gives_other_pixels() -> None:
+    picture = noise(32, 32)
+    picture.paste((200, 30, 30), (8, 8, 24, 24))
+    raw = encoded(picture, "PNG")
+    pixels, refused = decoding.decode(raw, "x").tobytes(), 0
+    for bit in range(0, 8 * len(raw), 3):
+        changed = bytearray(raw)
+        changed[bit // 8] ^= 1 << bit % 8
+        try:
+            assert decoding.decode(bytes(changed), "x").tobytes() == pixels, bit
+        except DataError:
+            refused += 1
+    assert refused > 0.9 * 8 * len(raw) / 3
+
+
 def test_messages_stay_short() -> None:
     with pytest.raises(DataError) as caught:
         check_image(Image.of(b"\x00" * 100_000))

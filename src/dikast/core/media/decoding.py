@@ -2,6 +2,7 @@
 
 import re
 import warnings
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from threading import Lock
@@ -43,6 +44,8 @@ def decode(raw: bytes, name: str) -> "Picture":
         with _quiet(), PIL.Image.open(io.BytesIO(raw), formats=FORMATS) as opened:
             check_size(*opened.size, name)
             _check_tiles(opened, name)
+            if opened.format == "PNG":
+                _check_pixels(raw)
             opened.load()
             return _rgb(_upright(opened), opened.format, name)
     except DataError:
@@ -67,6 +70,17 @@ def _check_tiles(picture: "Picture", name: str) -> None:
     width, height = (each if isinstance(each := tags.get(tag), int | float) else 0 for tag in (322, 323))  # or text
     if width * height > MOST_PIXELS:
         raise DataError(f"{name} has tiles of {width} x {height} pixels; {_TOO_MANY}")
+
+
+def _check_pixels(raw: bytes) -> None:
+    """ValueError for a PNG whose pixels have another checksum than the file says, which Pillow does not compare."""
+    view, at = memoryview(raw), 8
+    while at + 12 <= len(raw):
+        end = at + 8 + int.from_bytes(view[at : at + 4])
+        whole = raw[at + 4 : at + 8] == b"IDAT" and end + 4 <= len(raw)
+        if whole and zlib.crc32(view[at + 4 : end]) != int.from_bytes(view[end : end + 4]):
+            raise ValueError("its pixels do not match their checksum")
+        at = end + 4
 
 
 def _upright(picture: "Picture") -> "Picture":
