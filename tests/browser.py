@@ -73,6 +73,15 @@ class Browser:
             raise RuntimeError(str(found["exceptionDetails"])[:500])
         return found["result"].get("value")
 
+    def pictures(self) -> list[bool]:
+        """Which pictures of the page can be shown, those that load late included: all are waited for."""
+        return list(
+            self.run(
+                "Promise.all([...document.images].map(each => {each.loading = 'eager';"
+                " return each.decode().then(() => each.naturalWidth > 0, () => false)}))"
+            )
+        )
+
     def press(self, key: str) -> None:
         """Press and release a key."""
         text = key if len(key) == 1 else "\r" if key == "Enter" else ""

@@ -70,7 +70,7 @@ def test_nothing_that_an_item_says_runs(served: Served, tab: Browser) -> None:
         assert tab.said == []
         assert tab.run("document.querySelectorAll('script').length") == 1
         assert tab.run("document.querySelectorAll('iframe, link, meta[http-equiv=refresh]').length") == 0
-        assert tab.run("[...document.images].every(each => each.complete && each.naturalWidth > 0)")
+        assert all(tab.pictures())
         assert place(tab) == f"{k + 1} of {len(HOSTILE)}"
         assert all(each.startswith(served.links["2"].split("/r/")[0]) for each in tab.asked)
         shown += tab.run("document.body.innerText")

@@ -13,6 +13,7 @@ from dikast.core.rubric import Rubric, load_rubric
 from dikast.core.scale import Scale
 from dikast.core.verdict import Claim, Status
 from dikast.prompts.format import Format, builtin_formats, format_from, load_format
+from dikast.prompts.render import only_shows
 
 GOLDEN = Path(__file__).parent / "golden"
 RUBRIC = Rubric(
@@ -294,3 +295,18 @@ def test_built_in_rubrics_are_shown_whole() -> None:
 def test_a_stored_format_is_the_same_format(name: str) -> None:
     form = load_format(name)
     assert format_from(form.to_dict(), path="judge.lock.json") == form
+
+
+@pytest.mark.parametrize("name", builtin_formats())
+def test_templates_that_ship_only_show(name: str) -> None:
+    form = load_format(name)
+    assert only_shows(form.system)
+    assert only_shows(form.user)
+
+
+@pytest.mark.parametrize(
+    "source", ["{{ 9 ** 9 }}", "{{ 'x' * 9 }}", "{{ range(9) }}", "{{ x | center(9) }}", "{% set y = x %}{{ y }}",
+               "{% for a in 'xy' %}z{% endfor %}", "{% for a in x %}{% for b in x %}z{% endfor %}{% endfor %}"]
+)  # fmt: skip
+def test_templates_that_compute_do_not_only_show(source: str) -> None:
+    assert not only_shows(source)

@@ -71,7 +71,7 @@ def _section(each: Finding) -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|"
     for name, effect in told.effects.items():
         found = each.effects[name]
-        how = found.method + (f"; {found.note}" if found.note else "")
+        how = "; ".join(filter(None, (found.method, found.note)))
         what = f"{markdown(name)}: {markdown(compared(effect))}"
         yield (
             f"| {what} | {effect.figure} | {markdown(effect.held)} | {found:.3f} |"

@@ -121,7 +121,7 @@ def test_it_fits_and_can_be_read(page: Path, tab: Browser, width: int, dark: boo
     assert tab.run("document.documentElement.scrollWidth") <= width  # nothing sticks out sideways
     light = tab.run("getComputedStyle(document.body).backgroundColor")
     assert (light == "rgb(18, 20, 24)") is dark
-    assert tab.run("[...document.images].every(each => each.complete && each.naturalWidth > 0)")
+    assert all(tab.pictures())
     assert tab.asked[0] == page.as_uri()
     assert all(each.startswith("data:") for each in tab.asked[1:])
 

@@ -324,4 +324,5 @@ def test_a_win_rate_that_is_of_length_alone_is_amber(better: int, light: str, tm
     assert found.text.startswith(f"alpha is better than beta: it wins {83 if better else 72}% ["), found.text
     if light == "amber":
         assert "; if responses were equally long it would win 50% [" in found.text
+        assert found.text.endswith("] against beta, by the model of 360 games")
         assert found.why == "the interval of the length-controlled win rate does not lie above 50 %"

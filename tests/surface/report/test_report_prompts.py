@@ -49,7 +49,13 @@ def shown(run: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("verb", "more", "n"), [("grade", ["--samples", "2", "--temperature", "1"], 8), ("compare", [], 4)]
+    ("verb", "more", "n"),
+    [
+        ("grade", ["--samples", "2", "--temperature", "1"], 8),
+        ("grade", ["--without", "reference"], 4),
+        ("grade", ["--without", "rubric"], 4),
+        ("compare", [], 4),
+    ],
 )
 def test_every_row_shows_what_was_sent(verb: str, more: list[str], n: int, tmp_path: Path) -> None:
     sent = asked(tmp_path, verb, *more)
@@ -59,6 +65,14 @@ def test_every_row_shows_what_was_sent(verb: str, more: list[str], n: int, tmp_p
         for messages in sent
     )
     assert sorted(shown(tmp_path / "run")) == spelt
+
+
+def test_prompts_of_a_judge_that_reads_gold_are_shown(tmp_path: Path) -> None:
+    items = runs.write_jsonl(tmp_path / "items.jsonl", runs.rows(4))
+    done = runs.dikast_here("grade", items, "--judge", "mock:oracle", "--rubric", "helpfulness", "--out",
+                            tmp_path / "run")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert sum("ends in" in each for each in shown(tmp_path / "run")) == 4
 
 
 def test_an_item_that_was_edited_has_no_prompt(tmp_path: Path) -> None:

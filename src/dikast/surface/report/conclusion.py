@@ -302,7 +302,8 @@ def _by_pairs(page: RunPage, ranking: PlayerRanking, met: HeadToHead | None) -> 
         return Conclusion("amber", f"{told}, says the judge; gold says {doubt}: {by_gold}", _DOUBTED)
     equal = ranking.equal_lead
     if equal is not None and not math.isnan(equal.low) and not min(equal.value, equal.low) > 0.5:
-        told += f"; if responses were equally long it would win {_percent(equal)}"
+        told += f"; if responses were equally long it would win {_percent(equal)} against {second}, by the model of"
+        told += f" {counted(equal.n, 'game')}"
         return Conclusion("amber", told, "the interval of the length-controlled win rate does not lie above 50 %")
     why = "its rank set is 1 alone, the interval excludes an even result, and both orders say so"
     return Conclusion("green", told, why)

@@ -4,6 +4,7 @@ import base64
 import io
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import combinations, product
 from typing import Any
 
 from dikast.core.errors import DataError, DikastError
@@ -15,7 +16,8 @@ from dikast.core.records import Arrangement, scan_items
 from dikast.core.records.arranging import Ids
 from dikast.core.records.sources import is_address, is_data
 from dikast.core.rubric import Rubric
-from dikast.judging.task import tasks_of
+from dikast.judging.run_plan import lacking_parts
+from dikast.judging.task import Shape, tasks_of
 from dikast.prompts.format import Format, format_from
 from dikast.prompts.render import only_shows
 
@@ -23,6 +25,9 @@ SIDE, LARGE = 320, 640  # pixels of a thumbnail's longer side; the first ones ar
 SHARP = 128  # pictures no larger than this are kept as they are
 LONGEST = 6000  # characters of a text on the page
 _OTHER = "not shown: rendered again it is another prompt, since the item, its pictures or the format have changed"
+_LEFT_OUT = [  # what a run may have been asked without
+    parts for n in range(4) for parts in combinations(("reference", "rubric", "media"), n)
+]
 _WEB = "not shown: it has pictures on the web, which a page does not fetch"
 _COMPUTES = "not shown: the template of its format computes, and a page runs nothing that a folder brings"
 MOST_PICTURES = 5_000_000  # bytes of picture data in one report
@@ -155,14 +160,16 @@ class ExactPrompts:
         judge, format = (str((verdict.get("hashes") or {}).get(name)) for name in ("judge", "format"))
         if format != self._format.hash:
             return _OTHER
+        shape: Shape = "each" if len(asked) == 1 else "both-orders"
+        samples = range(sample, sample + 1)
         try:
-            for reads_gold in (False, True):
+            for left_out, reads_gold in product(_LEFT_OUT, (False, True)):
+                part = lacking_parts(item, left_out)
                 for task in tasks_of(
-                    item, rubric, judge=judge, format=format, shape="each" if len(asked) == 1 else "both-orders",
-                    samples=range(sample, sample + 1), reads_gold=reads_gold,
-                ):  # fmt: skip
+                    part, rubric, judge=judge, format=format, shape=shape, samples=samples, reads_gold=reads_gold
+                ):
                     if task.key == verdict["key"]:
-                        return "\n\n".join(map(_told, self._format.ask(item, task.rubric, asked)))
+                        return "\n\n".join(map(_told, self._format.ask(part, task.rubric, asked)))
         except DikastError as error:
             return f"not shown: {error}"
         return _OTHER
