@@ -26,7 +26,7 @@ from dikast.core.item import Item
 from dikast.core.runs.lines import seal_record
 from dikast.engines.base import Engine
 from dikast.engines.cluster.ray_engine import Handed, RayEngine
-from dikast.judging.by_workers import JudgedBatch, KeyedItem
+from dikast.judging.by_workers import JudgedBatch, KeyedItem, judge_batch
 from dikast.judging.judge import Judge
 from dikast.judging.judge_file import grade_file
 from dikast.judging.recorded.merging import merge_runs
@@ -57,7 +57,7 @@ def overhead(folder: Path, n: int) -> list[Figure]:
     graded(Judge(spec, "helpfulness"), write_items(folder / "few.jsonl", 0, 200), folder / "warm")
     alone, _ = graded(Judge(spec, "helpfulness"), items, folder / "alone")
     began = time.perf_counter()
-    with RayEngine(spec, workers="2") as engine:
+    with RayEngine(spec, workers="2", work=judge_batch) as engine:
         start = time.perf_counter() - began
         wall, cpu = graded(Judge(engine, "helpfulness"), items, folder / "ray")
     return [
@@ -73,7 +73,7 @@ def scaling(folder: Path, most: int) -> list[Figure]:
     while workers <= most:
         n = EACH * workers
         items = write_items(folder / f"{workers}.jsonl", 0, n)
-        with RayEngine(f"mock:oracle,latency={SLEEP}", workers=str(workers)) as engine:
+        with RayEngine(f"mock:oracle,latency={SLEEP}", workers=str(workers), work=judge_batch) as engine:
             wall, _ = graded(Judge(engine, "helpfulness"), items, folder / f"scaled-{workers}")
         lost = 1 - EACH * SLEEP / wall
         found.append(Figure(f"lost of {workers} times one worker's pace", lost, "", 0.1, f"{n / wall:.1f} a second"))

@@ -186,8 +186,9 @@ def _opened(judge: str | Engine, ask: RunnerOptions, engines: dict[str, Engine] 
     if not isinstance(judge, str):
         raise UserError("runner= takes the judge as a spec, which the workers open, not as an engine")
     from dikast.engines.cluster.ray_engine import RayEngine
+    from dikast.judging.by_workers import judge_batch
 
-    return RayEngine(judge, ask.runner, ask.workers or "1:8")
+    return RayEngine(judge, ask.runner, ask.workers or "1:8", work=judge_batch)
 
 
 def _own_format(judge: str | Engine, place: str, say: Callable[[str, str], None]) -> Format | None:

@@ -22,6 +22,7 @@ from dikast.core.media import media_rules
 from dikast.engines.base import Sampling
 from dikast.engines.cluster.ray_connection import address_from, workers_from
 from dikast.engines.cluster.ray_engine import RayEngine
+from dikast.judging.by_workers import judge_batch
 from dikast.judging.judge import Judge
 from dikast.judging.judge_file import compare_file, compare_file_by_scores, grade_file
 from dikast.testing.faults import FaultServer
@@ -224,6 +225,17 @@ def test_an_exception_of_the_work_is_raised_and_not_tried_again(cluster: Any, tm
             list(engine.spread(broken_work, iter([tmp_path / "calls"]), lambda batch, error: pytest.fail(str(error))))
         assert (tmp_path / "calls").read_text() == "called\n"
         assert len(list(engine.stream([ask(0)]))) == 1  # the worker lives
+
+
+@pytest.mark.slow
+def test_workers_import_their_work_while_they_start(cluster: Any) -> None:
+    def has_judging(engine: Any, batch: list[int], tick: Callable[[], None]) -> bool:
+        return "dikast.judging.by_workers" in sys.modules
+
+    for work in (None, judge_batch):
+        with RayEngine(JUDGE, workers="1", work=work) as engine:
+            found = engine.spread(has_judging, iter([0]), lambda batch, error: pytest.fail(str(error)))
+            assert [each.result for each in found] == [work is not None]
 
 
 @pytest.mark.slow

@@ -63,9 +63,13 @@ class RayEngine(Closing):
 
     UserError, before anything is asked, where the cluster has too little room for the least number of workers, where a
     worker cannot open the engine (the message names its host), or where workers differ in Dikast's version or identity.
+    `work` is what `spread` will run there: each worker imports its module while it starts.
     """
 
-    def __init__(self, spec: str, runner: str = "ray", workers: str = "1:8") -> None:
+    def __init__(
+        self, spec: str, runner: str = "ray", workers: str = "1:8", work: Callable[..., Any] | None = None
+    ) -> None:
+        self._work = work
         self._spec, self._shown, self._wanted = spec, without_secrets(spec), workers_from(workers)
         self._ray = connect(runner)
         self._actor = self._ray.remote(Worker)
@@ -120,7 +124,7 @@ class RayEngine(Closing):
 
     def _started(self) -> _Running:
         wants = {"num_gpus": 1, "num_cpus": 0} if self._kind == "GPU" else {"num_cpus": 1}
-        actor = self._actor.options(**wants, max_restarts=0).remote(self._spec, os.getcwd())
+        actor = self._actor.options(**wants, max_restarts=0).remote(self._spec, os.getcwd(), self._work)
         return _Running(actor, actor.hello.remote())
 
     def _heard(self) -> list[Hello]:

@@ -49,9 +49,9 @@ class Answered:
 
 
 class Worker:
-    """The class of the Ray actor, which holds the engine."""
+    """The class of the Ray actor, which holds the engine. What it will be asked to do comes along to be imported."""
 
-    def __init__(self, spec: str, folder: str) -> None:
+    def __init__(self, spec: str, folder: str, work: Callable[..., Any] | None = None) -> None:
         self.engine: Engine | None = None
         self.wrong = ""
         elsewhere = ""
