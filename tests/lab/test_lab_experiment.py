@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from dikast.core.errors import UserError
-from dikast.lab.experiment import MOST_LINES, Region, load_experiment, names
+from dikast.lab.experiment import MOST_LINES, load_experiment, names
+from dikast.lab.region import Region
 from lab_experiments import TRAIN, written
 
 

@@ -1,5 +1,7 @@
 """What experiments change in items."""
 
+from dataclasses import replace
+
 import pytest
 
 from dikast.core.errors import UserError
@@ -78,3 +80,16 @@ def test_leaks_attacks_feedback_and_rubrics() -> None:
     assert len(few) >= 5
     with pytest.raises(UserError, match="no family 'flattery'"):
         changed(ITEMS, Change(attack=1, attacks=("flattery",)), 0)
+
+
+def test_praise_finds_nothing_wrong() -> None:
+    for before, after in zip(ITEMS, changed(ITEMS, Change(feedback="praise"), 0), strict=True):
+        told = after.gold["feedback"].splitlines()
+        assert len(told) == len(before.gold["feedback"].splitlines())
+        assert {line for line in told if line.startswith("Finding: ")} == {"Finding: right"}
+        assert told[-1] == "Lost: 0"
+        assert not any(line.endswith(" in all") for line in told)
+        assert {**after.gold, "feedback": ""} == {**before.gold, "feedback": ""}  # gold is what it was
+    bare = replace(ITEMS[0], gold={"score": 1.0, "label": "1"})
+    with pytest.raises(UserError, match="has no gold feedback to change"):
+        changed([bare], Change(feedback="praise"), 0)

@@ -9,8 +9,10 @@ import pytest
 from dikast.core.errors import UserError
 from dikast.core.part import Text
 from dikast.core.records.items import read_items
+from dikast.core.rubric import Rubric
 from dikast.prompts.format import load_format
 from dikast.prompts.gold import gold_of
+from dikast.worlds import teach
 from dikast.worlds.domains.protocol import Claim
 from dikast.worlds.domains.scene_graph import Scene, Thing
 from dikast.worlds.domains.text_only import GivenText
@@ -190,3 +192,25 @@ def test_what_cannot_be_taught_is_told(tmp_path: Path) -> None:
         write_lessons(Settings(), 2, tmp_path, reference=101)
     with pytest.raises(UserError, match="padding: expected a percentage from 0 to 100, got -1"):
         write_lessons(Settings(), 2, tmp_path, padding=-1)
+
+
+def test_lessons_share_as_many_rubrics_as_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Settings(domain="text", seed=3, claims=(1, 2), scales=("1-3",), form=0, aspects=("fact",))
+    one = write_lessons(settings, 200, tmp_path / "one", rubrics=5, shard=100)
+    two = write_lessons(settings, 200, tmp_path / "two", rubrics=5, shard=100, workers=2)
+    assert [file.read_bytes() for file in one.files] == [file.read_bytes() for file in two.files]
+    own = [*read_items(str(write_lessons(settings, 200, tmp_path / "own", shard=200).files[0]))]
+    items = [item for file in one.files for item in read_items(str(file))]
+    assert len({str(item.rubric) for item in items}) == 5 < len({str(item.rubric) for item in own})
+    assert [item.response for item in items] == [item.response for item in own]
+    for item in items:
+        assert isinstance(item.rubric, Rubric)
+        cost = int(re.findall(r"\d+", item.rubric.criterion)[0])
+        lost = cost * sum(claim["verdict"] == "wrong" for claim in item.gold["claims"])
+        assert item.gold["penalty"] == lost
+        assert item.gold["feedback"].endswith(f"Lost: {lost}")
+    monkeypatch.setattr(teach, "_MOST_LOOKED", 1)
+    with pytest.raises(UserError, match=r"draws only 1\d\d different ones, not 200"):
+        write_lessons(settings, 2, tmp_path / "few", rubrics=200)
+    with pytest.raises(UserError, match="one response each"):
+        write_lessons(Settings(domain="text", responses=2), 2, tmp_path / "pairs", rubrics=2)

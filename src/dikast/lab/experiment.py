@@ -17,6 +17,7 @@ from dikast.core.errors import UserError
 from dikast.core.text import Located, hint, parse_located, read_located
 from dikast.engines.key_use import check_key_use, key_uses
 from dikast.lab.item_changes import Change
+from dikast.lab.region import Region, overlap
 from dikast.worlds.settings import Settings
 
 MOST_LINES = 60
@@ -35,7 +36,8 @@ class Items:
     all).
 
     `lessons`: with worked feedback (`dikast world teach`); `quote`, `reference` and `padding` as there, the latter two
-    in percent. `change`: the changes made to them.
+    in percent. `different_rubrics`: how many different rubrics the lessons have between them (0: as drawn). `change`:
+    the changes made to them.
     """
 
     world: Mapping[str, Any] = field(default_factory=dict)
@@ -45,6 +47,7 @@ class Items:
     quote: bool = False
     reference: int = option(0, least=0, most=100)
     padding: int = option(0, least=0, most=100)
+    different_rubrics: int = option(0, least=0)
     change: Change = field(default_factory=Change)
 
 
@@ -65,24 +68,34 @@ class ArmBudget:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MergedArms:
+    """The judges of the arms `of`, merged as `dikast train merge` does, with equal weights."""
+
+    of: tuple[str, ...]
+    method: Literal["linear", "ties"] = "linear"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Arm:
     """One configuration.
 
-    `data` and `train` (a training configuration without data, seed and steps) make a judge; without `train`, `judge` is
-    an existing one. `held`: the items that it grades. `format`, `without`, `read` and `max_tokens` as for `dikast
-    grade`.
-    `draw`: which of the random draws; it changes the seed of the training and nothing else.
+    `data` and `train` (a training configuration without data, seed and steps) make a judge, `merge` one of other arms';
+    else `judge` is an existing one. `held`: the items that it grades. `format`, `without`, `read` and `max_tokens` as
+    for `dikast grade`. `begin`: `feedback` begins the reply with the feedback of the item's gold, after which the judge
+    says its verdict alone. `draw`: which of the random draws; it changes the seed of the training and nothing else.
     """
 
     held: Mapping[str, Items]
     data: Mapping[str, Taught] = field(default_factory=dict)
     train: Mapping[str, Any] = field(default_factory=dict)
     budget: ArmBudget = field(default_factory=ArmBudget)
+    merge: MergedArms | None = None
     judge: str = ""
     format: str = ""
     without: tuple[str, ...] = ()
     read: Literal["auto", "only", "never"] = "auto"
     max_tokens: int = option(512, least=1)
+    begin: Literal["", "feedback"] = ""
     draw: int = option(0, least=0)
 
 
@@ -106,27 +119,6 @@ class Effect:
         middle = math.fsum(self.slope.values()) / len(self.slope)
         spread = math.fsum((dose - middle) ** 2 for dose in self.slope.values())
         return {arm: (dose - middle) / spread for arm, dose in self.slope.items()}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Region:
-    """The region in which an interval has to lie as a whole: `above` a number, `below` one, or `within` two."""
-
-    above: float | None = None
-    below: float | None = None
-    within: tuple[float, float] | None = None
-
-    def holds(self, low: float, high: float) -> bool:
-        """Whether the interval lies in the region; never for NaN."""
-        if self.within is not None:
-            return self.within[0] <= low and high <= self.within[1]
-        return low > self.above if self.above is not None else high < (self.below if self.below is not None else -1e99)
-
-    def in_words(self) -> str:
-        """The region in words, such as `above 0.03`."""
-        if self.within is not None:
-            return f"within {self.within[0]:g} and {self.within[1]:g}"
-        return f"above {self.above:g}" if self.above is not None else f"below {self.below:g}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,8 +256,8 @@ def _arm(name: str, written: Document, mistakes: Mistakes) -> Arm | None:
                 fit(Settings, each.world, wrong, *at, "world")
             except UserError as error:
                 wrong(str(error), *at, "world")
-    if bool(arm.train) == bool(arm.judge):
-        wrong("give 'train' (a training configuration) or 'judge' (a judge that is there), one of them")
+    if (bool(arm.train), bool(arm.judge), arm.merge is not None).count(True) != 1:
+        wrong("give 'train' (a training configuration), 'merge' (of arms) or 'judge' (one that is there), one of them")
     for key in sorted(_FOLLOWS.keys() & arm.train.keys()):
         wrong(f"follows {_FOLLOWS[key]}: leave it out", "train", key)
     if arm.train and not arm.data:
@@ -303,7 +295,7 @@ def _check_rule(written: Document, mistakes: Mistakes) -> None:
             if sum(each is not None for each in (region.above, region.below, region.within)) != 1:
                 wrong("give 'above', 'below' or 'within', one of them", key, name)
     for name in written.holds.keys() & written.fails.keys():
-        if _overlap(written.holds[name], written.fails[name]):
+        if overlap(written.holds[name], written.fails[name]):
             wrong("the regions in which the claim holds and fails overlap", "fails", name)
     if not written.seeds or len(set(written.seeds)) < len(written.seeds):
         wrong("name one seed or more, each once", "seeds")
@@ -327,21 +319,6 @@ def _check_effects(written: Document, wrong: Callable[..., None]) -> None:
             wrong(f"no figure is called {effect.figure!r}: {hint(effect.figure, FIGURES)}", "effects", name, "figure")
 
 
-def _overlap(one: Region, other: Region) -> bool:
-    """Whether some interval could lie in both."""
-
-    def ends(region: Region) -> tuple[float, float]:
-        if region.within is not None:
-            return region.within
-        return (
-            -math.inf if region.above is None else region.above,
-            math.inf if region.below is None else region.below,
-        )
-
-    (low, high), (other_low, other_high) = ends(one), ends(other)
-    return max(low, other_low) < min(high, other_high)
-
-
 def _check_files(experiment: Experiment, mistakes: Mistakes) -> None:
     """DataError for files of items that are not there."""
     for name, arm in experiment.arms.items():
@@ -359,6 +336,9 @@ def _check_arms(written: Document, arms: Mapping[str, Arm], mistakes: Mistakes) 
     for name, arm in arms.items():
         if (before := seen.setdefault(repr(arm), name)) != name:
             mistakes.add(f"changes nothing: it is the same configuration as {before!r}", "arms", name)
+    for name, arm in arms.items():
+        if arm.merge is not None:
+            _check_merge(name, arm.merge, arms, mistakes)
     for unit in ("examples", "tokens"):
         sizes = {name: getattr(arm.budget, unit) for name, arm in arms.items() if arm.train}
         if sizes and max(sizes.values()) > (1 + _ALIKE) * min(sizes.values()) and written.variable != "budget":
@@ -373,3 +353,14 @@ def _check_arms(written: Document, arms: Mapping[str, Arm], mistakes: Mistakes) 
             if effect.held not in arm.held:
                 told = f"arm {arm_name!r} grades no set {effect.held!r}: {hint(effect.held, arm.held)}"
                 mistakes.add(told, "effects", name, "held")
+
+
+def _check_merge(name: str, merge: MergedArms, arms: Mapping[str, Arm], mistakes: Mistakes) -> None:
+    taught = [other for other, arm in arms.items() if arm.train]
+    for other in {*merge.of}.difference(taught):
+        mistakes.add(f"no arm that is trained is called {other!r}: {hint(other, taught)}", "arms", name, "merge")
+    if len(set(merge.of)) < 2:
+        mistakes.add("name two arms or more to merge", "arms", name, "merge", "of")
+    bases = {str(arms[other].train.get("model", "")) for other in merge.of if other in taught}
+    if len(bases) > 1 or (merge.method == "ties" and "" in bases):
+        mistakes.add("the arms must be trained from one 'model'", "arms", name, "merge")

@@ -19,8 +19,8 @@ from dikast.core.runs.run_files import GOLD, changed_files
 from dikast.core.text import Located, counted, in_shell
 from dikast.lab.effects import ArmRun, effect, range_of_effect
 from dikast.lab.experiment import Effect, Experiment, read_experiment
-from dikast.lab.running import AGAIN, PLAN, read_plan
-from dikast.lab.stages import COST
+from dikast.lab.running import PLAN, read_plan
+from dikast.lab.stages import AGAIN, COST
 
 Verdict = Literal["holds", "fails", "cannot tell at this size", "not run"]
 UNDECIDED: Verdict = "cannot tell at this size"

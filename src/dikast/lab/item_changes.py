@@ -2,6 +2,7 @@
 no effect.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -23,26 +24,28 @@ ATTACKS: Mapping[str, str] = {
 }
 FILLER = "This is what can be seen."
 _MOST_FILLER = 6  # sentences
+_FINDING, _LOST = re.compile(r"^Finding: .*$", re.M), re.compile(r"^Lost: .*$", re.M)
+_COST = re.compile(r", \d+ lost, \d+ in all$", re.M)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """Changes, made in this order; shares are probabilities, drawn for each item from its id.
 
-    `rubrics`: keep only items with one of the first so many different rubrics (0: all). `reference`: `none` removes it;
-    `true` consists of the gold claims; `reordered` is the same in reverse order; `wrong` repeats every wrong claim of
-    the response; a number from 0 to 1 is the share of wrong claims that it repeats. `feedback`: `none`, or `shuffled`,
-    that of another item. `noise`: share of items whose gold is another label, drawn evenly. `bias`: labels added to
-    gold. `lengthen`: how much more filler a good response has than a poor one, 0 none to 1 all. `filler`: number of
-    sentences without content that are added to every response. `leak`: share of items whose instruction says the gold
-    label.
-    `attack`: share of responses with a sentence of the family `attacks` (one of several, drawn). `other_picture`: share
-    of items shown the pictures of another item; gold stays.
+    `rubrics`: keep only items with one of the first so many different rubrics (0: all). `reference`: `none` removes
+    it; `true` consists of the gold claims; `reordered` is the same in reverse order; `wrong` repeats every wrong
+    claim of the response; a number from 0 to 1 is the share of wrong claims that it repeats. `feedback`: `none`;
+    `shuffled`, that of another item; or `praise`, in which worked feedback finds every claim right and nothing lost.
+    `noise`: share of items whose gold is another label, drawn evenly. `bias`: labels added to gold. `lengthen`: how
+    much more filler a good response has than a poor one, 0 none to 1 all. `filler`: number of sentences without
+    content that are added to every response. `leak`: share of items whose instruction says the gold label. `attack`:
+    share of responses with a sentence of the family `attacks` (one of several, drawn). `other_picture`: share of
+    items shown the pictures of another item; gold stays.
     """
 
     rubrics: int = option(0, least=0)
     reference: Literal["", "none", "true", "reordered", "wrong"] | float = ""
-    feedback: Literal["", "none", "shuffled"] = ""
+    feedback: Literal["", "none", "shuffled", "praise"] = ""
     noise: float = option(0.0, least=0, most=1)
     bias: int = 0
     lengthen: float = option(0.0, least=0, most=1)
@@ -69,6 +72,8 @@ def changed(items: Sequence[Item], change: Change, seed: int) -> list[Item]:
     if change.feedback == "shuffled":
         told = [item.gold.get("feedback") if isinstance(item.gold, dict) else None for item in found]
         steps.append(lambda item, i: _with_gold(item, feedback=told[(i + 1) % len(told)]))
+    if change.feedback == "praise":
+        steps.append(lambda item, i: _with_gold(item, feedback=_praising(item)))
     if change.noise or change.bias:
         steps.append(lambda item, i: _mistaken(item, change, _rng(seed, "noise", item)))
     if change.lengthen:
@@ -103,6 +108,14 @@ def _of_rubrics(items: Iterable[Item], most: int) -> Iterator[Item]:
 def _with_gold(item: Item, **values: Any) -> Item:
     gold = {**(item.gold if isinstance(item.gold, dict) else {"score": item.gold}), **values}
     return replace(item, gold={key: value for key, value in gold.items() if value is not None})
+
+
+def _praising(item: Item) -> str:
+    """The worked feedback of a lesson with every finding `right` and nothing lost; its evidence is as it was."""
+    told = item.gold.get("feedback") if isinstance(item.gold, dict) else None
+    if not told:
+        raise UserError(f"feedback: item {item.id!r} has no gold feedback to change")
+    return _LOST.sub("Lost: 0", _COST.sub("", _FINDING.sub("Finding: right", str(told))))
 
 
 def _referenced(item: Item, kind: str | float, rng: np.random.Generator) -> Item:

@@ -19,8 +19,14 @@ HOW = (
 )
 
 
-def to_markdown(found: Sequence[Finding]) -> str:
-    """The page of all experiments: a table of verdicts, then each with its arms, effects and cost."""
+def to_markdown(found: Sequence[Finding], before: str = "") -> str:
+    """The page of all experiments: a table of verdicts, then each with its arms, effects and cost.
+
+    `before`: an earlier page, whose experiments stay as they are told there where no seed of them is done in `found`.
+    """
+    told = {each.experiment.name: (_row(each), "\n".join(_section(each))) for each in found}
+    done = {each.experiment.name for each in found if each.seeds}
+    told |= {name: parts for name, parts in _told_before(before).items() if name not in done}
     lines = [
         "# The lab",
         "",
@@ -31,16 +37,27 @@ def to_markdown(found: Sequence[Finding]) -> str:
         "Written by `dikast lab report`; nothing is edited by hand.",
     ]
     lines += ["", "| experiment | claim | effect that decides | verdict | seeds |", "|---|---|---|---|---|"]
-    for each in found:
-        told = each.experiment.written
-        shown = "; ".join(f"{name}: {each.effects[name]:.3f}" for name in deciding(each) if name in each.effects)
-        lines.append(
-            f"| [{each.experiment.name}](#{each.experiment.name}) | {markdown(told.claim)} | {shown} |"
-            f" **{each.verdict}** | {seeds_done(each)} |"
-        )
-    for each in found:
-        lines += ["", *_section(each)]
+    lines += [told[name][0] for name in sorted(told)]
+    for name in sorted(told):
+        lines += ["", told[name][1]]
     return "\n".join(lines) + "\n"
+
+
+def _told_before(page: str) -> dict[str, tuple[str, str]]:
+    """The row and the section of each experiment of a page that `to_markdown` wrote."""
+    head, *sections = page.rstrip("\n").split("\n\n## ")
+    rows = {row.split("]", 1)[0].removeprefix("| ["): row for row in head.splitlines() if row.startswith("| [")}
+    found = {section.split("\n", 1)[0]: f"## {section}" for section in sections}
+    return {name: (row, found[name]) for name, row in rows.items() if name in found}
+
+
+def _row(each: Finding) -> str:
+    told = each.experiment.written
+    shown = "; ".join(f"{name}: {each.effects[name]:.3f}" for name in deciding(each) if name in each.effects)
+    return (
+        f"| [{each.experiment.name}](#{each.experiment.name}) | {markdown(told.claim)} | {shown} |"
+        f" **{each.verdict}** | {seeds_done(each)} |"
+    )
 
 
 def _section(each: Finding) -> Iterator[str]:
@@ -49,7 +66,7 @@ def _section(each: Finding) -> Iterator[str]:
     yield ""
     yield f"Claim: {markdown(told.claim)}"
     yield ""
-    yield f"Source: {markdown(told.source)}. {seeds_named(each)}."
+    yield f"Source: {markdown(told.source)}. {seeds_named(each)}. Definition: `{each.experiment.hash[:12]}`."
     if told.note:
         yield ""
         yield markdown(told.note)

@@ -16,10 +16,9 @@ from dikast.core.records.items import read_items
 from dikast.core.runs.run_files import changed_files, write_checked
 from dikast.core.text import counted
 from dikast.lab.experiment import Experiment
-from dikast.lab.stages import ITEMS, RunStage, Stage, runs_of
+from dikast.lab.stages import AGAIN, ITEMS, ItemsStage, MergeStage, RunStage, Stage, runs_of
 
 PLAN = "experiment.json"
-AGAIN = "remove the file, and run the experiment again: what is done is not done again"
 Say = Callable[[str], None]
 
 
@@ -50,10 +49,11 @@ def run_experiments(
                 group = groups.setdefault(key, [] if judge is None else [*judge.items(), judge])
                 if stage not in group:
                     group.append(stage)
-        taught = {each.name: [each] for group in groups.values() for each in group if not isinstance(each, RunStage)
-                  and not hasattr(each, "arm")}  # fmt: skip
+        taught = {each.name: [each] for group in groups.values() for each in group if isinstance(each, ItemsStage)}
         _each(list(taught.values()), folder, jobs, say)
-        _each(list(groups.values()), folder, jobs, say)
+        merging = [group for group in groups.values() if isinstance(group[0], MergeStage)]
+        _each([group for group in groups.values() if group not in merging], folder, jobs, say)
+        _each(merging, folder, jobs, say)  # of judges that are there now
 
 
 def _fix(experiment: Experiment, runs: dict[tuple[str, int, str], RunStage], out: Path) -> None:
@@ -135,7 +135,7 @@ def _each(groups: Sequence[Sequence[Stage]], out: Path, jobs: int, say: Say) -> 
 
 
 def _done(stage: Stage, out: Path) -> bool:
-    return (stage.folder(out) / "cost.json").is_file()
+    return stage.done(out) if isinstance(stage, ItemsStage) else (stage.folder(out) / "cost.json").is_file()
 
 
 def _last_stage(group: Iterable[Any]) -> str:

@@ -6,34 +6,39 @@ is not repeated and an interrupted one is resumed. The work is that of the ordin
 """
 
 import dataclasses
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 
 from dikast.core.canonical import fingerprint
 from dikast.core.checking import fit
-from dikast.core.errors import RunError, UserError
+from dikast.core.errors import DataError, RunError, UserError
 from dikast.core.output_folder import one_writer
 from dikast.core.records import write_items
 from dikast.core.records.items import read_items
 from dikast.core.records.writing import rebased
-from dikast.core.runs.run_files import checksum, record, write_checked
+from dikast.core.runs.run_files import changed_files, checksum, record, write_checked
+from dikast.engines import scout
 from dikast.lab.experiment import Arm, Experiment, Items, Taught
+from dikast.lab.gold_feedback import GoldFeedback
 from dikast.lab.item_changes import changed
 from dikast.lab.nano import nano
 from dikast.worlds.settings import Settings
 
+AGAIN = "remove the file, and run the experiment again: what is done is not done again"
 ITEMS = "items.jsonl"
 COST = "cost.json"
 SUMMARY = "summary.json"
 TAUGHT_SEED, HELD_SEED = 1_000, 500_000  # first seeds of training items, and of held-out items
 _SHOWN = 12  # digits of a name
+_LATER = ("different_rubrics",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +53,27 @@ class ItemsStage:
     def name(self) -> str:
         """The name by everything that determines the items."""
         file = Path(self.root) / self.told.items
-        told = {**dataclasses.asdict(self.told), "formats": 0, "repeat": 0}
+        told = {**_as_before(self.told), "formats": 0, "repeat": 0}
         return _name(told, self.seed, checksum(file) if self.told.items else "")
 
     def folder(self, out: Path) -> Path:
         """Their folder."""
         return out / "items" / self.name
 
+    def done(self, out: Path) -> bool:
+        """Whether the items are there; DataError where they are not those that were written."""
+        folder = self.folder(out)
+        if not (folder / COST).is_file() or not (folder / ITEMS).exists():
+            return False
+        for told in changed_files(folder, ITEMS).values():
+            raise DataError(f"{told}: {AGAIN}", path=str(folder / ITEMS))
+        return True
+
     def run(self, out: Path) -> None:
         """Write `items.jsonl`, unless it is there."""
-        folder = self.folder(out)
-        if (folder / COST).is_file():
+        if self.done(out):
             return
+        folder = self.folder(out)
         with _timed(folder, "making items") as cost:
             source = self._source(folder)
             items = [rebased(item, str(folder)) for item in read_items(str(source))]
@@ -77,7 +91,8 @@ class ItemsStage:
         settings: Settings = fit(Settings, {"seed": self.seed, **told.world}, _refuse)
         if told.lessons:
             made = partial(write_lessons, reference=told.reference, padding=told.padding, quote=told.quote)
-            return made(settings, told.n, folder / "world", shard=told.n).files[0]
+            rubrics = told.different_rubrics
+            return made(settings, told.n, folder / "world", rubrics=rubrics, shard=told.n).files[0]
         return write_world(settings, told.n, folder / "world", shard=told.n).files[0]
 
 
@@ -96,7 +111,7 @@ class JudgeStage:
     @property
     def name(self) -> str:
         """The name by everything that determines the judge."""
-        parts = [{**dataclasses.asdict(each), "of": stage.name} for each, stage in self._data()]
+        parts = [{**_as_before(each), "of": stage.name} for each, stage in self._data()]
         return _name(parts, dict(self.arm.train), dataclasses.asdict(self.arm.budget), self.draw, self.root)
 
     @property
@@ -157,8 +172,54 @@ class JudgeStage:
     def _start(self, name: str, out: Path) -> str:
         if made := nano(name, out / "init"):
             return str(made.resolve())
+        if name == "scout":
+            return str(scout.folder())
         here = Path(self.root) / name
         return str(here.resolve()) if here.exists() else name
+
+    def base(self) -> Path:
+        """The model that it is trained from."""
+        return Path(self._start(str(self.arm.train["model"]), Path()))
+
+
+@dataclass(frozen=True, slots=True)
+class MergeStage:
+    """A judge merged from those of other arms with one seed, which are there before it."""
+
+    judges: tuple[JudgeStage, ...]
+    method: Literal["linear", "ties"]
+
+    @property
+    def name(self) -> str:
+        """The name by everything that determines the judge."""
+        return _name([judge.name for judge in self.judges], self.method)
+
+    def items(self) -> list[ItemsStage]:
+        """None of its own."""
+        return []
+
+    def folder(self, out: Path) -> Path:
+        """The folder of the merged judge."""
+        return out / "judges" / self.name
+
+    def model(self, out: Path) -> Path:
+        """The judge, once it is merged."""
+        return self.folder(out) / "model"
+
+    def prepare(self, out: Path) -> None:
+        """Nothing: its judges are prepared as they are trained."""
+
+    def run(self, out: Path) -> None:
+        """Merge, unless it is done."""
+        from dikast.training.models.merge import Recipe, merge
+
+        folder, models = self.folder(out), [judge.model(out) for judge in self.judges]
+        if (folder / COST).is_file():
+            return
+        base = self.judges[0].base() if self.method == "ties" else None
+        with _timed(folder, "merging judges"):
+            shutil.rmtree(self.model(out), ignore_errors=True)  # of a run that was killed
+            merge(models, self.model(out), Recipe(self.method, (1.0,) * len(models)), base=base)
 
 
 def _mean_length(config: Any) -> float:
@@ -182,16 +243,20 @@ class RunStage:
     held: str
     seed: int
     root: str
+    merged: tuple[Arm, ...] = ()
 
     @property
-    def judge(self) -> JudgeStage | None:
-        """The judge, where it is trained."""
+    def judge(self) -> JudgeStage | MergeStage | None:
+        """The judge, where it is trained or merged."""
+        if self.arm.merge is not None:
+            judges = tuple(JudgeStage(arm, self.seed, self.root) for arm in self.merged)
+            return MergeStage(judges, self.arm.merge.method)
         return JudgeStage(self.arm, self.seed, self.root) if self.arm.train else None
 
     @property
     def items(self) -> ItemsStage:
         """The items to grade: the same for all seeds if judges are trained, else new ones for each seed."""
-        return ItemsStage(self.arm.held[self.held], HELD_SEED + (0 if self.arm.train else self.seed), self.root)
+        return ItemsStage(self.arm.held[self.held], HELD_SEED + (0 if self.judge else self.seed), self.root)
 
     @property
     def name(self) -> str:
@@ -200,7 +265,8 @@ class RunStage:
         return _name(judge, self.items.name, *map(repr, self._asked()))
 
     def _asked(self) -> tuple[Any, ...]:
-        return self.arm.format, self.arm.without, self.arm.read, self.arm.max_tokens
+        begun = (self.arm.begin,) if self.arm.begin else ()
+        return self.arm.format, self.arm.without, self.arm.read, self.arm.max_tokens, *begun
 
     def folder(self, out: Path) -> Path:
         """The run folder."""
@@ -209,6 +275,7 @@ class RunStage:
     def run(self, out: Path) -> None:
         """Grade, or resume."""
         from dikast.engines.base import Sampling
+        from dikast.engines.spec import open_engine
         from dikast.judging.judge import Judge
         from dikast.judging.judge_file import grade_file
         from dikast.judging.run_plan import Source
@@ -219,7 +286,8 @@ class RunStage:
         began = time.process_time()
         spec = str(self.judge.model(out)) if self.judge else self._spec()
         sampling = Sampling(max_tokens=self.arm.max_tokens)
-        judge = Judge(spec, format=self.arm.format or None, sampling=sampling, read=self.arm.read)
+        engine = GoldFeedback(open_engine(spec)) if self.arm.begin else spec
+        judge = Judge(engine, format=self.arm.format or None, sampling=sampling, read=self.arm.read)
         with judge:
             done = grade_file(judge, Source(str(self.items.folder(out) / ITEMS), {}, None, self.arm.without), folder)
         usage = done.get("usage") or {}
@@ -232,18 +300,22 @@ class RunStage:
         return str(here.resolve()) if here.exists() else self.arm.judge
 
 
-Stage = ItemsStage | JudgeStage | RunStage
+Stage = ItemsStage | JudgeStage | MergeStage | RunStage
 
 
 def runs_of(experiment: Experiment, seeds: tuple[int, ...]) -> dict[tuple[str, int, str], RunStage]:
     """Every run of an experiment: (arm, seed, held) -> stage."""
     root = str(experiment.folder.resolve()) if _relative(experiment) else ""
     return {
-        (name, seed, held): RunStage(arm, held, seed, root)
+        (name, seed, held): RunStage(arm, held, seed, root, _merged(arm, experiment))
         for name, arm in experiment.arms.items()
         for seed in seeds
         for held in arm.held
     }
+
+
+def _merged(arm: Arm, experiment: Experiment) -> tuple[Arm, ...]:
+    return () if arm.merge is None else tuple(experiment.arms[name] for name in arm.merge.of)
 
 
 def _relative(experiment: Experiment) -> bool:
@@ -265,6 +337,12 @@ def _timed(folder: Path, doing: str) -> Iterator[dict[str, Any]]:
     with one_writer(folder, doing):
         yield cost
         write_checked(folder / COST, orjson.dumps({**cost, "cpu_seconds": time.process_time() - began}))
+
+
+def _as_before(told: Items) -> dict[str, Any]:
+    """The settings of items, without those that came later where nothing is set, so that folders stay the same."""
+    found = dataclasses.asdict(told)
+    return {name: value for name, value in found.items() if name not in _LATER or value}
 
 
 def _name(*parts: Any) -> str:

@@ -15,6 +15,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from dikast.core.canonical import fingerprint
 from dikast.core.errors import UserError
 from dikast.core.item import Item, item_to
 from dikast.core.part import Text
@@ -39,6 +40,7 @@ ASK_FIND = "Find"
 
 
 NOT_WEIGHED = "not weighed"
+_MOST_LOOKED = 50  # samples that are drawn for each different rubric
 
 
 def worked(sample: Sample, which: int = 0, *, quote: bool = False) -> str:
@@ -215,14 +217,16 @@ def write_lessons(
     padding: int = 0,
     only_talk: bool = False,
     quote: bool = False,
+    rubrics: int = 0,
     workers: int = 1,
     shard: int = 1_500,
 ) -> Written:
     """Write lessons 0 to n - 1 to `out`: `items-00000.jsonl` ... (`talk-00000.jsonl` ...), pictures, `world.json`.
 
-    reference, padding: percent of the lessons that have one, and that are `padded`. The number of workers changes
-    nothing. UserError for settings that cannot be met, for talk about anything but scenes, and for a folder that holds
-    something else.
+    reference, padding: percent of the lessons that have one, and that are `padded`. rubrics: how many different ones
+    the lessons have between them, each lesson one of these by chance; 0 is as many as the world draws. The number of
+    workers changes nothing. UserError for settings that cannot be met, for talk about anything but scenes, and for a
+    folder that holds something else.
     """
     if n < 1 or workers < 1 or shard < 1:
         raise UserError(f"n, workers and shard: must be 1 or more, got {n}, {workers} and {shard}")
@@ -233,8 +237,10 @@ def write_lessons(
         raise UserError(f"talk: only the domain 'scenes' has rows of talk, not {settings.domain!r}")
     about = {"lessons": 1, "reference": reference, "padding": padding, "talk": only_talk, "n": n, "shard": shard}
     about |= {"quote": True} if quote else {}
+    about |= {"different rubrics": rubrics} if rubrics else {}
+    shared = _first_rubrics(settings, rubrics) if rubrics else ()
     with prepared(out, {**settings.to_json(), **about, "version": settings.generator}) as folder:
-        task = partial(_shard, settings, folder, n, shard, _Shares(reference, padding, quote), only_talk)
+        task = partial(_shard, settings, folder, n, shard, _Shares(reference, padding, quote, shared), only_talk)
         starts = range(0, n, shard)
         if workers == 1 or len(starts) == 1:
             return Written(tuple(map(task, starts)), n)
@@ -243,11 +249,27 @@ def write_lessons(
 
 
 class _Shares(NamedTuple):
-    """Percent of the lessons that have a reference, and that are padded; whether they quote the rubric."""
+    """Percent of the lessons that have a reference, and that are padded; whether they quote the rubric; the rubrics
+    that they have, () for those that are drawn with them.
+    """
 
     reference: int
     padding: int
     quote: bool = False
+    rubrics: tuple[Spec, ...] = ()
+
+
+def _first_rubrics(settings: Settings, n: int) -> tuple[Spec, ...]:
+    """The first `n` different rubrics that a world draws; UserError where it has fewer."""
+    if settings.responses > 1 or settings.version > 3:
+        raise UserError("rubrics: lessons about one response each, up to version 3, can share rubrics")
+    maker, found = Maker(settings), dict[str, Spec]()
+    for index in range(_MOST_LOOKED * n):
+        sample = maker.sample(index)
+        found.setdefault(fingerprint(sample.rubric.to_dict()), sample.spec)  # as it is shown
+        if len(found) == n:
+            return tuple(found.values())
+    raise UserError(f"rubrics: this world draws only {len(found):,} different ones, not {n:,}")
 
 
 def _shard(settings: Settings, folder: Path, n: int, shard: int, shares: _Shares, only_talk: bool, start: int) -> Path:
@@ -270,4 +292,6 @@ def _records(samples: Iterable[Sample], folder: Path, shares: _Shares, only_talk
             key = (sample.settings.seed, sample.settings.domain, sample.index)
             drawn, pad = Stream("reference", *key).chance(shares.reference), Stream("padding", *key)
             made = padded(sample, pad) if pad.chance(shares.padding) else sample
+            if shares.rubrics:
+                made = replace(made, spec=Stream("rubrics", *key).pick(shares.rubrics))
             yield item_to(lesson(made, reference=drawn, quote=shares.quote))

@@ -34,6 +34,9 @@ class LabReportOptions:
 
     lab: Path = option(Path("lab"), argument=True, help="The folder of `dikast lab run`.")
     out: tuple[Path, ...] = option((), "--out", "-o", help="Files to write: .html, .md, .json.")
+    keep: bool = option(
+        False, "--keep", help="Leave what a .md file tells of experiments that have no finished seed in this lab."
+    )
 
 
 @app.command("list")
@@ -108,7 +111,8 @@ def report(told: LabReportOptions, *, shown: JsonOptions) -> None:
     found = findings(told.lab)
     for path in told.out:
         if path.suffix == ".md":
-            write_file(path, to_markdown(found).encode())
+            before = path.read_text("utf-8") if told.keep and path.is_file() else ""
+            write_file(path, to_markdown(found, before).encode())
         elif path.suffix == ".html":
             write_file(path, lab_page(found).encode())
         else:

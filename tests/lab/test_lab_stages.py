@@ -1,0 +1,119 @@
+"""Stages keep their names from version to version, and judges of arms are merged."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dikast.core.errors import DataError, UserError
+from dikast.engines.base import Request
+from dikast.engines.scout import Scout
+from dikast.lab.experiment import load_experiment
+from dikast.lab.findings import findings
+from dikast.lab.gold_feedback import GoldFeedback
+from dikast.lab.lab_report import to_markdown
+from dikast.lab.running import run_experiments
+from dikast.lab.stages import MergeStage, runs_of
+from lab_experiments import TRAIN, written
+
+
+def test_names_are_those_of_the_version_before() -> None:
+    """So that its folders are gone on with. The names are those that 0a23c539 gave."""
+    given = runs_of(load_experiment("references"), (1,))["given", 1, "scenes"]
+    assert (given.name, given.items.name, given.judge) == ("d8eeeb89e090", "90f0fd935d53", None)
+    taught = runs_of(load_experiment("a-a-taught"), (1,))["one", 1, "fresh"]
+    assert taught.judge is not None
+    assert (taught.name, taught.items.name, taught.judge.name) == ("0b7704e49c87", "fdc71b3d7e43", "10fa7191471f")
+
+
+def test_a_merged_judge_is_that_of_its_arms() -> None:
+    runs = runs_of(load_experiment("merged-judges"), (1, 2))
+    for seed in (1, 2):
+        merged = runs["ties", seed, "charts"].judge
+        assert isinstance(merged, MergeStage)
+        assert merged.judges == tuple(runs[arm, seed, "charts"].judge for arm in ("single", "pairs"))
+        assert merged.name != runs["linear", seed, "charts"].judge.name  # type: ignore[union-attr]
+        assert runs["ties", seed, "charts"].items == runs["joint", seed, "charts"].items
+
+
+@pytest.mark.slow
+def test_judges_are_merged_after_they_are_taught(tmp_path: Path) -> None:
+    tiny = {
+        **TRAIN, "budget": {"examples": 16}, "format": "scout",
+        "train": {"model": "scout", "batch_size": 8},
+        "data": {"some": {"world": {"domain": "text"}, "n": 20, "lessons": True, "formats": ["scout"]}},
+        "held": {"text": {"n": 8}},
+    }  # fmt: skip
+    merge = {"train": None, "data": None, "budget": None}
+    arms = {
+        "poor": {"judge": None, "draw": 1},
+        "linear": {**merge, "merge": {"of": ["good", "poor"]}},
+        "ties": {**merge, "merge": {"of": ["good", "poor"], "method": "ties"}},
+    }
+    out = tmp_path / "lab"
+    experiment = load_experiment(written(tmp_path, base=tiny, arms=arms))
+    run_experiments([experiment], out, jobs=2)
+    [found] = findings(out)
+    assert found.seeds == (1,)
+    assert found.cost["taught_examples"] == 32  # merging teaches nothing
+    assert found.cost["graded_items"] == 32
+    runs = runs_of(experiment, (1,))
+    weights = {
+        arm: (runs[arm, 1, "text"].judge.model(out) / "model.safetensors").read_bytes()  # type: ignore[union-attr]
+        for arm in ("good", "poor", "linear", "ties")
+    }
+    assert len(set(weights.values())) == 4
+    import torch
+    from safetensors.torch import load
+
+    tensors = {arm: load(each) for arm, each in weights.items()}
+    for name, value in tensors["linear"].items():
+        middle = (tensors["good"][name].float() + tensors["poor"][name].float()) / 2
+        assert torch.allclose(value.float(), middle, atol=1e-2, rtol=1e-2), name
+
+
+def test_a_reply_begins_with_the_feedback_of_gold() -> None:
+    asked: list[Request] = []
+
+    class Listening(GoldFeedback):
+        def __init__(self) -> None:
+            super().__init__(Scout())
+            inner = self.engine.stream
+            self.engine.stream = lambda requests: inner(map(heard, requests))  # type: ignore[method-assign]
+
+    def heard(request: Request) -> Request:
+        asked.append(request)
+        return request
+
+    from dikast.judging.judge import Judge
+    from dikast.worlds.make import make
+    from dikast.worlds.settings import Settings
+    from dikast.worlds.teach import lesson
+
+    [sample] = make(Settings(domain="text", seed=3), 1)
+    item = lesson(sample)
+    with Listening() as engine:
+        judge = Judge(engine, format="scout", read="only")
+        found = judge.grade(item)
+        assert [each.prefill for each in asked] == [item.gold["feedback"]]
+        assert found.distribution is not None
+        assert found.hashes is not None
+        assert found.hashes.judge != Judge(Scout(), format="scout", read="only").hash
+        with pytest.raises(UserError, match="has no gold feedback to begin the reply with"):
+            judge.grade(replace(item, gold={**item.gold, "feedback": ""}))
+
+
+@pytest.mark.slow
+def test_items_that_changed_are_made_again_where_the_cure_is_followed(tmp_path: Path) -> None:
+    experiment, out = load_experiment(written(tmp_path)), tmp_path / "lab"
+    run_experiments([experiment], out)
+    page = to_markdown(findings(out))
+    [file] = out.glob("items/*/items.jsonl")
+    whole = file.read_bytes()
+    file.write_bytes(whole.replace(b"1", b"2", 1))
+    with pytest.raises(DataError, match=r"items\.jsonl: the file has changed .*: remove the file, and run the experim"):
+        run_experiments([experiment], out)
+    file.unlink()
+    run_experiments([experiment], out)
+    assert file.read_bytes() == whole
+    assert to_markdown(findings(out)) == page
