@@ -1,6 +1,7 @@
 """Experiments that really run: verdicts, pages that come out the same, changes refused, kills survived."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -98,6 +99,25 @@ def test_judges_are_taught_and_measured(tmp_path: Path) -> None:
     assert len(costs) == 2
     assert all(abs(each["tokens"] - 12_000) < 1_500 for each in costs)
     assert costs[0]["examples"] != costs[1]["examples"]  # equal tokens are fewer examples where feedback is taught
+
+
+def test_a_damaged_picture_of_a_lab_is_told(tmp_path: Path) -> None:
+    held = {"text": {"world": {"domain": "scenes", "scales": ["1-5"]}, "n": 8}}
+    path = written(tmp_path, base={"held": held})
+    command = [sys.executable, "-m", "dikast", "lab", "run", str(path), "--out", "lab"]
+    subprocess.run([*command, "--quiet"], check=True, stdout=subprocess.DEVNULL, cwd=tmp_path)
+    assert [each.unasked for each in findings(tmp_path / "lab")] == [{}]
+    picture = sorted((tmp_path / "lab").glob("items/*/world/images/*/*.png"))[3]
+    whole = picture.read_bytes()
+    picture.write_bytes(whole[:200] + bytes([whole[200] ^ 1]) + whole[201:])
+    shutil.rmtree(tmp_path / "lab" / "runs")
+    for more in ((), ("--quiet",)):  # told again when nothing is left to do
+        told = subprocess.run([*command, *more], check=True, capture_output=True, text=True, cwd=tmp_path).stderr
+        assert "No reply to 2 questions: bad_item: lab/items/" in told
+        assert f"{picture.name} is damaged" in told
+    found = findings(tmp_path / "lab")
+    assert picture.name in to_markdown(found).replace("\\", "")
+    assert f"{picture.name} is damaged" in lab_page(found)
 
 
 PLACE = {"arm": "good", "seed": 1, "held": "text", "run": "runs/x", "items": "items/x", "judge": ""}

@@ -1,5 +1,6 @@
 """The findings of experiments: figures, effects and verdicts by the written rules, from run folders alone."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,8 +16,10 @@ from dikast.audit.tables.run_rows import RunRows, gold_by_item
 from dikast.core.errors import DataError, UserError
 from dikast.core.rubric import Rubric
 from dikast.core.runs.rubrics import load_rubrics
+from dikast.core.runs.run import Run
 from dikast.core.runs.run_files import GOLD, changed_files
 from dikast.core.text import Located, counted, in_shell
+from dikast.core.verdict import Status
 from dikast.lab.effects import ArmRun, effect, range_of_effect
 from dikast.lab.experiment import Effect, Experiment, read_experiment
 from dikast.lab.running import PLAN, read_plan
@@ -27,6 +30,7 @@ UNDECIDED: Verdict = "cannot tell at this size"
 _MOST_DROPPED = 0.1
 _LEAST = 40  # items of a slice
 _OPENING = 2  # words of a criterion that name its phrase
+_UNASKED = (f"{Status.BAD_ITEM}:", f"{Status.ENGINE_ERROR}:")  # of failures that are not the judge's own
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +38,12 @@ class RunVerdicts:
     """The verdicts of one run by what they are about: (item, criterion, response) -> score, gold, rubric, cluster.
 
     Score and gold are shares of their scale, 0 the worst and 1 the best, so that items of several scales can be joined.
+    `unasked`: how many questions got no reply, by reason, such as a damaged picture.
     """
 
     found: Mapping[tuple[str, str, int], tuple[float, float, str, str]]
     openings: Mapping[str, str]
+    unasked: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +58,7 @@ class Reversal:
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One experiment: `figures` (arm, held, figure) -> what the arm reached by itself, with its interval as that of an
-    effect; `cost` of what its arms share counts once.
+    effect; `cost` of what its arms share counts once. `unasked` is that of all its runs.
     """
 
     experiment: Experiment
@@ -64,6 +70,7 @@ class Finding:
     reversals: tuple[Reversal, ...] = ()
     slices: int = 0
     cost: Mapping[str, float] = field(default_factory=dict)
+    unasked: Mapping[str, int] = field(default_factory=dict)
 
 
 def findings(out: str | Path, how: Resampling | None = None) -> list[Finding]:
@@ -111,7 +118,11 @@ def finding(out: Path, plan: Mapping[str, Any], how: Resampling) -> Finding:
                 figures[arm, held, figure] = _effect(experiment, {arm: 1.0}, held, figure, rows, done, how)
     verdict, why = decided(experiment, effects, done)
     used = [each for key, each in places.items() if key[1] in done]
-    return Finding(experiment, done, effects, figures, verdict, why, tuple(reversals), looked, _cost(out, used))
+    unasked: Counter[str] = Counter()
+    for run in {places[key]["run"]: each for key, each in rows.items()}.values():
+        unasked.update(run.unasked)
+    cost = _cost(out, used)
+    return Finding(experiment, done, effects, figures, verdict, why, tuple(reversals), looked, cost, unasked)
 
 
 def decided(experiment: Experiment, effects: Mapping[str, Estimate], seeds: Sequence[int]) -> tuple[Verdict, str]:
@@ -148,7 +159,8 @@ def _rows(run: Path) -> RunVerdicts:
         cluster = str((row.get("meta") or {}).get("response") or row["item"])
         found[key] = (score, right, str(row["rubric"]), cluster)
     openings = {name: " ".join(rubric.criterion.split()[:_OPENING]) for name, rubric in rubrics.items()}
-    return RunVerdicts(found, openings)
+    unasked = {why: n for why, n in Run(run).summary.get("failures", {}).items() if why.startswith(_UNASKED)}
+    return RunVerdicts(found, openings, unasked)
 
 
 def _share(value: Any, rubric: Rubric | None) -> float:

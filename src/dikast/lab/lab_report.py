@@ -98,6 +98,9 @@ def _section(each: Finding) -> Iterator[str]:
     yield markdown(reversals_told(each))
     yield ""
     yield cost_told(each)
+    if unasked := unasked_told(each):
+        yield ""
+        yield markdown(unasked)
 
 
 def seeds_done(each: Finding) -> str:
@@ -146,6 +149,12 @@ def cost_told(each: Finding) -> str:
     return f"Cost: {f'{taught}; ' if cost['taught_examples'] else ''}{graded}."
 
 
+def unasked_told(each: Finding) -> str:
+    """Which questions got no reply, and why, in one sentence; "" where all did."""
+    told = "; ".join(f"{why} ({n:,})" for why, n in sorted(each.unasked.items()))
+    return f"No reply to {counted(sum(each.unasked.values()), 'question')}: {told}." if told else ""
+
+
 def to_dict(each: Finding) -> dict[str, Any]:
     """A finding as JSON values, with the seconds that the page leaves out since they differ from run to run."""
     told = each.experiment.written
@@ -161,5 +170,5 @@ def to_dict(each: Finding) -> dict[str, Any]:
         "reversals": [
             {"effect": one.effect, "slice": one.slice, **one.estimate.to_dict()} for one in each.reversals
         ],
-        "slices": each.slices, "cost": dict(each.cost),
+        "slices": each.slices, "cost": dict(each.cost), "unasked": dict(each.unasked),
     }  # fmt: skip

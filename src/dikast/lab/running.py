@@ -1,16 +1,14 @@
 """Running experiments: the plan is fixed before the first run, then stages run in several processes."""
 
-import multiprocessing
-import os
-import threading
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from dikast.core.errors import DataError, DikastError, RunError, UserError
+from dikast.core.machine.worker_pool import worker_pool
 from dikast.core.output_folder import one_writer
 from dikast.core.records.items import read_items
 from dikast.core.runs.run_files import changed_files, write_checked
@@ -120,8 +118,8 @@ def _each(groups: Sequence[Sequence[Stage]], out: Path, jobs: int, say: Say) -> 
     todo = [group for group in groups if not all(_done(stage, out) for stage in group)]
     if not todo:
         return
-    context, failed, kinds = multiprocessing.get_context("spawn"), [], set()
-    with ProcessPoolExecutor(min(jobs, len(todo)), context, initializer=_alone) as pool:
+    failed, kinds = [], set()
+    with worker_pool(min(jobs, len(todo))) as pool:
         waiting = {pool.submit(_work, group, str(out)): group for group in todo}
         for number, each in enumerate(as_completed(waiting), 1):
             kind, wrong = each.result()
@@ -151,16 +149,3 @@ def _work(group: Sequence[Stage], out: str) -> tuple[type[DikastError], str]:
     except DikastError as error:
         return UserError if isinstance(error, UserError) else RunError, str(error)
     return RunError, ""
-
-
-def _alone() -> None:
-    """Use one thread, so that results do not depend on the machine; and end with the parent, which may be killed."""
-    os.environ["OMP_NUM_THREADS"] = "1"
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)

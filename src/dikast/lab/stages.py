@@ -325,11 +325,6 @@ def _relative(experiment: Experiment) -> bool:
     return str(experiment.folder) != "."
 
 
-def run_stage(stage: Stage, out: str) -> None:
-    """Do one stage; called in a process of its own."""
-    stage.run(Path(out))
-
-
 @contextmanager
 def _timed(folder: Path, doing: str) -> Iterator[dict[str, Any]]:
     cost: dict[str, Any] = {}

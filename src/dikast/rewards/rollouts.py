@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from dikast.core.bounded import Bounded
 from dikast.core.canonical import canonical_json
 from dikast.core.errors import DataError
 from dikast.core.item import ROLES, Item, item_from
+from dikast.core.machine.bounded import Bounded
 from dikast.core.media import image_of_picture, image_sha256
 from dikast.core.part import Content, Image, Part, Text, Turn, Video, content_from, content_to
 from dikast.core.records.content_ids import content_id

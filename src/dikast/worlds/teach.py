@@ -8,16 +8,15 @@ evidence in lessons about scenes uses the same words as talk.
 """
 
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import UserError
 from dikast.core.item import Item, item_to
+from dikast.core.machine.worker_pool import worker_pool
 from dikast.core.part import Text
 from dikast.core.records import write_records
 from dikast.worlds.domains.paraphrases import NEUTRAL
@@ -244,7 +243,7 @@ def write_lessons(
         starts = range(0, n, shard)
         if workers == 1 or len(starts) == 1:
             return Written(tuple(map(task, starts)), n)
-        with ProcessPoolExecutor(min(workers, len(starts)), mp_context=get_context("spawn")) as pool:
+        with worker_pool(min(workers, len(starts))) as pool:
             return Written(tuple(pool.map(task, starts)), n)
 
 

@@ -1,11 +1,9 @@
 """Worlds on disk: sharded records with their pictures beside them, independent of the number of workers."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ import orjson
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import UserError
 from dikast.core.item import item_to
+from dikast.core.machine.worker_pool import worker_pool
 from dikast.core.output_folder import one_writer
 from dikast.core.records import write_records
 from dikast.core.runs.run_files import write_whole
@@ -68,7 +67,7 @@ def write_world(
         if workers == 1 or len(starts) == 1:
             files = list(map(task, starts))
         else:
-            with ProcessPoolExecutor(min(workers, len(starts)), mp_context=get_context("spawn")) as pool:
+            with worker_pool(min(workers, len(starts))) as pool:
                 files = list(pool.map(task, starts))
     return Written(tuple(files), n)
 

@@ -20,8 +20,8 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from dikast.core.bounded import Bounded
 from dikast.core.errors import DataError, UserError
+from dikast.core.machine.bounded import Bounded
 from dikast.core.media import check_image, decoding, fetch, image_sha256, load_image
 from dikast.core.media import media_files as media
 from dikast.core.part import Image

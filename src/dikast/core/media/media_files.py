@@ -19,8 +19,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote_to_bytes
 
-from dikast.core.bounded import Bounded
 from dikast.core.errors import DataError, DikastError, UserError, is_machine_error, machine_error
+from dikast.core.machine.bounded import Bounded
 from dikast.core.media.decoding import check_size, decode
 from dikast.core.media.fetch import fetch, shown_url
 from dikast.core.media.video import DEFAULT_FRAMES, Sampled, frames, sample

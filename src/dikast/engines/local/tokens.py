@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from dikast.core.bounded import Bounded
 from dikast.core.errors import EngineError
+from dikast.core.machine.bounded import Bounded
 
 ZERO_WIDTH_SPACE = "\u200b"
 _SHORT = 256  # characters of pieces whose token ids are remembered

@@ -67,7 +67,7 @@ def run(told: LabRunOptions, *, shown: ShowOptions) -> None:
     """
     from dikast.lab.experiment import load_experiment, names
     from dikast.lab.findings import findings
-    from dikast.lab.lab_report import to_dict
+    from dikast.lab.lab_report import to_dict, unasked_told
     from dikast.lab.running import run_experiments
 
     def changes(trains: bool) -> dict[str, Any]:
@@ -91,6 +91,8 @@ def run(told: LabRunOptions, *, shown: ShowOptions) -> None:
     for each in found:
         effects = ", ".join(f"{name} {each.effects[name]:.3f}" for name in each.experiment.written.holds)
         echo(f"{each.experiment.name}: {each.verdict} ({effects})")
+        if unasked := unasked_told(each):
+            echo(unasked, err=True)
 
 
 @app.command("report")

@@ -1,12 +1,11 @@
 """Preparing shards from the configuration's files: in parallel over files, once for the same data and model."""
 
-import multiprocessing
 import os
 import shutil
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
 from dataclasses import asdict
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +14,7 @@ import orjson
 
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import DataError, UserError
+from dikast.core.machine.worker_pool import worker_pool
 from dikast.core.media import image_sha256, resolved
 from dikast.core.message import Span
 from dikast.core.output_folder import one_writer
@@ -110,26 +110,22 @@ def _make(config: Config, loaded: Loaded, folder: Path) -> list[int]:
     units = list(enumerate(units_of(config)))
     if config.workers == 1 or len(units) == 1:
         return [_unit(config, loaded, folder, number, unit) for number, unit in units]
-    context = multiprocessing.get_context("spawn")
-    workers = min(config.workers, len(units))
-    with ProcessPoolExecutor(workers, context, initializer=_start, initargs=(config, str(folder))) as pool:
-        return list(pool.map(_work, units))
+    with worker_pool(min(config.workers, len(units))) as pool:
+        return list(pool.map(partial(_work, config, folder), units))
 
 
-_worker: dict[str, Any] = {}
+_opened: list[Loaded] = []  # of this worker: a model without weights, opened once
 
 
-def _start(config: Config, folder: str) -> None:
+def _work(config: Config, folder: Path, job: tuple[int, Unit]) -> int:
     import torch
 
     from dikast.training.models.model import open_blank
 
-    torch.set_num_threads(1)
-    _worker.update(config=config, folder=Path(folder), loaded=open_blank(config))
-
-
-def _work(job: tuple[int, Unit]) -> int:
-    return _unit(_worker["config"], _worker["loaded"], _worker["folder"], *job)
+    if not _opened:
+        torch.set_num_threads(1)
+        _opened.append(open_blank(config))
+    return _unit(config, _opened[0], folder, *job)
 
 
 def _unit(config: Config, loaded: Loaded, folder: Path, number: int, unit: Unit) -> int:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dikast.core.bounded import Bounded
 from dikast.core.errors import EngineError, UserError
+from dikast.core.machine.bounded import Bounded
 from dikast.engines.local.install_hints import TORCHVISION_CURE
 from dikast.engines.local.seeing.seen import Seen
 from dikast.engines.local.seeing.video_tensors import Clip, Clips, load_clips

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from dikast.core.bounded import Bounded
+from dikast.core.machine.bounded import Bounded
 from dikast.engines.local.loading import Loaded
 from dikast.engines.local.seeing.seen import Medium, Seen, joined
 

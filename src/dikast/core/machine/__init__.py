@@ -1,0 +1,1 @@
+"""Memory and processes of this machine."""
