@@ -96,6 +96,21 @@ def test_all_that_is_wrong_is_told_in_one_message() -> None:
     assert "--scale" not in str(named.error())
 
 
+def test_gold_that_says_there_is_none_is_counted_and_not_wrong() -> None:
+    check = GoldCheck()
+    for k, gold in enumerate((1, "N/A", " n/a ", "-", 5)):
+        check.look(Item.of("?", "!", id=f"i{k}", gold=gold), Rubric("r", "?", FIVE), (0,))
+    assert check.error() is None
+    assert check.notes() == ("3 of 5 gold values say that there is none (N/A or the like)",)
+    own = Scale(("no", "na", "yes"), (0.0, 0.5, 1.0))
+    label = GoldCheck()
+    label.look(item("na"), Rubric("r", "?", own), (0,))
+    assert (label.none, label.error(), label.notes()) == (0, None, ())  # it is a label of this scale
+    pairs = GoldCheck(pairs=True)
+    pairs.look(item("N/A", 2), Rubric("r", "?", FIVE), (0, 1))
+    assert (pairs.none, pairs.error()) == (1, None)
+
+
 @pytest.mark.parametrize(
     ("numbers", "name"),
     [([0, 1], "0-1"), ([1, 5], "1-5"), ([1, 4], "1-4"), ([2, 9], "1-10"), ([0, 4], "0-5"), ([0, 70], "0-100"),

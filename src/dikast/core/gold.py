@@ -18,6 +18,8 @@ _LIKE = re.compile(  # names of columns, besides GOLD_LIKE, that speak of what p
     r"(?!.*_(id|ids|idx|index|count)$)((human|gold|annotators?|annotation|raters?|expert)(_.*|\d+)?|.*_(human|annotator)"
     r"|winner_(model_)?(a|b|tie))"
 )
+_NONE = frozenset(("n/a", "#n/a", "na", "n.a.", "nan", "null", "-", "--", "\u2013", "\u2014"))
+_CHOICE = re.compile(r"(.*_)?(preferred|preference|better|best|choice|chosen|winner|judg(e?)ment)(_.*)?")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _USUAL = ("0-1", "1-3", "1-4", "1-5", "1-7", "0-5", "1-10", "0-10", "0-100")
 _WORDS_OF_A_LABEL = 3  # at most; longer gold is probably an answer known to be good
@@ -27,6 +29,11 @@ _ALONE = (
     "list, one for each response"
 )
 LABEL_CHANCE = "label_chance"  # in a file of labels, the probability with which each row was chosen to be labelled
+
+
+def says_none(value: Any) -> bool:
+    """Whether a cell says in text that there is no gold."""
+    return isinstance(value, str) and value.strip().casefold() in _NONE
 
 
 def stated(gold: Any, criterion: str, *, pair: bool = False) -> Any:
@@ -138,6 +145,7 @@ class GoldCheck:
     cures: Sequence[str] = ()
     looked: int = 0
     wrong: int = 0
+    none: int = 0  # values that say in text that there is no gold
     given: bool = False  # any item has gold
     like: dict[str, None] = field(default_factory=dict)  # columns that look like gold, although none was named
     guessed: str = ""  # the column that gold was guessed from, and how much of it does not lie on its scale
@@ -177,6 +185,9 @@ class GoldCheck:
     def _take(self, value: Any, scale: Scale, item: Item, rubric: Rubric, *, alone: bool) -> None:
         """Count one value; a single value (`alone`) for a pair says which response is better, and is not a score."""
         self.looked += 1
+        if says_none(value) and scale.match(value) is None:
+            self.none += 1
+            return
         if item.gold_from:
             self.guessed = item.gold_from
             if alone or not lies_on(value, scale):
@@ -253,6 +264,8 @@ class GoldCheck:
                 f"{self.looked:,} values; {self._guess}), so it is metadata only: --map gold={name} makes it gold, "
                 "with --scale or --equate",
             )
+        if self.none:
+            return (f"{self.none:,} of {self.looked:,} gold values say that there is none (N/A or the like)",)
         if self.given or not self.like:
             return ()
         name = next(iter(self.like))
@@ -281,9 +294,13 @@ class GoldCheck:
 
 
 def _is_like(name: str, value: Any) -> bool:
-    """Whether a column of metadata may hold gold: by the table of names, or numbers under a name that speaks of it."""
+    """Whether a column of metadata may hold gold: by the table of names, numbers under a name that speaks of it, or
+    words for the better response under one that speaks of a choice.
+    """
     if plain_name(name) in GOLD_LIKE:
         return value not in (None, "")
+    if isinstance(value, str) and _PREFERENCE.fullmatch(value.strip()):
+        return _CHOICE.fullmatch(re.sub(r"\W+", "_", plain_name(name)).strip("_")) is not None
     number = isinstance(value, bool | int | float) or (isinstance(value, str) and _NUMBER.fullmatch(value.strip()))
     return bool(number) and _speaks_of_gold(name)
 

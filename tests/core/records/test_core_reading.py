@@ -155,6 +155,9 @@ def test_json_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         (b"id,text\na\n", 2, "has 1 cells where the header has 2"),
         (b"id,id\na,b\n", 1, "columns 1 and 2 are both called 'id': rename one"),
         (b"id,\na,b\n", 1, "column 2 of the header has no name"),
+        (b"My results,,\nid,text,x\na,b,c\n", 1, "column 2 of the header has no name"),
+        (b"id,,text\na,,b\n", 1, "column 2 of the header has no name"),
+        (b"id,text,\na,b,,c\n", 2, "has 4 cells where the header has 2"),
         (b'id,text\na,b\nc,"d\ne,f\n', 3, r"broken row \(unexpected end of data\): put cells"),
         (b'id,text\na,"b"c\n', 2, "broken row .*put cells"),
         (b"id,text\na,b\nc,\xff\n", 3, r"broken UTF-8 \(ff\) at byte 2 of the line \(byte 14 of the file\)"),
@@ -166,6 +169,30 @@ def test_broken_tables(tmp_path: Path, raw: bytes, line: int | None, message: st
     refused(put(tmp_path, "a.csv", raw), message, line)
     if b'"' not in raw:  # in a table with tabs, quotation marks that do not pair are text
         refused(put(tmp_path, "a.tsv", raw.replace(b",", b"\t")), message, line)
+
+
+def test_what_is_empty_in_a_spreadsheet_is_left_out(tmp_path: Path) -> None:
+    raw = "id,text,,\n1,a,,\n,,,\n2,b\n3,, ,\n, \n4,d,\n"
+    for name, text in (("a.csv", raw), ("a.tsv", raw.replace(",", "\t"))):
+        found = list(read_records(put(tmp_path, name, text)))
+        assert [tuple(value.items()) for value, _ in found] == [
+            (("id", "1"), ("text", "a")), (("id", "2"), ("text", "b")), (("id", "3"), ("text", "")),
+            (("id", "4"), ("text", "d")),
+        ]  # fmt: skip
+        assert [line for _, line in found] == [2, 4, 5, 7]
+    one = put(tmp_path, "one.csv", 'text\n""\na\n')  # of one column an empty cell is a value
+    assert [value["text"] for value, _ in read_records(one)] == ["", "a"]
+
+
+def test_the_encoding_to_name_is_told_by_how_much_of_it_there_is(tmp_path: Path) -> None:
+    text = "id,text\n1,\u52a0\u4e8c\u7b49\u4e8e\u51e0\n"
+    for name in ("gb18030", "shift_jis"):
+        raw = text.replace("\u51e0", "\u4e00").replace("\u4e8e", "\u4e8c").encode(name)
+        refused(put(tmp_path, "a.csv", raw), r"iconv -f ENCODING .* where ENCODING may be GB18030, SHIFT_JIS", 2)
+    refused(
+        put(tmp_path, "b.csv", "id,text\n1,caf\u00e9 au lait\n".encode("cp1252")), "iconv -f WINDOWS-1252 -t UTF-8", 2
+    )
+    refused(put(tmp_path, "c.txt", "id\ttext\r\n1\ta\r\n".encode("utf-16")), "the file is UTF-16: save it as UTF-8", 1)
 
 
 def test_long_cells(tmp_path: Path) -> None:

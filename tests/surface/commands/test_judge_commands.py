@@ -73,7 +73,10 @@ def test_a_dry_run_names_what_cannot_be_asked(tmp_path: Path) -> None:
     bad, good = write_jsonl(tmp_path / "bad.jsonl", given), write_jsonl(tmp_path / "good.jsonl", rows(3))
     wrong = (f"{bad}:3: image {tmp_path}/nowhere.png does not exist", f"{bad}:4: field 'response': item '")
     for files in ((bad,), (good, bad)):
-        told = dikast("grade", *files, *GRADE, "--dry-run").stdout
+        planned = dikast("grade", *files, *GRADE, "--dry-run")
+        assert planned.returncode == 3  # as of the run
+        assert dikast("grade", *files, *GRADE, "--dry-run", "--max-failures", "2").returncode == 0
+        told = planned.stdout
         assert "2 of them cannot be asked and would get the status bad_item:\n" in told
         done = dikast("grade", *files, *GRADE, "--max-failures", "100%", "--out", tmp_path / f"run-{len(files)}")
         assert done.returncode == 0, done.stderr

@@ -107,6 +107,7 @@ def lines_of(path: str, most: int = MOST_LINE_BYTES) -> Iterator[Line]:
             offset += size
 
 
+_MOST_ACCENTS = 0.3  # of the bytes of a line
 _UTF16 = (
     "the file is UTF-16: save it as UTF-8 (in Excel as CSV UTF-8; in a shell: iconv -f UTF-16 -t UTF-8 FILE > OTHER)"
 )
@@ -132,9 +133,16 @@ def text_of_line(line: Line, path: str) -> str:
         raise DataError(
             f"broken UTF-8 ({line.raw[error.start : error.end].hex(' ')}) at byte {error.start} of the line"
             f" (byte {line.offset + error.start} of the file): save the file as UTF-8 (in Excel as CSV UTF-8; in a"
-            " shell: iconv -f WINDOWS-1252 -t UTF-8 FILE > OTHER)",
+            f" shell: {_iconv(line.raw)})",
             path=path, line=line.number,
         ) from None  # fmt: skip
+
+
+def _iconv(raw: bytes) -> str:
+    """The command that makes UTF-8 of the file; few bytes beyond ASCII are the accents of a Western encoding."""
+    if sum(byte > 127 for byte in raw) < _MOST_ACCENTS * len(raw):
+        return "iconv -f WINDOWS-1252 -t UTF-8 FILE > OTHER"
+    return "iconv -f ENCODING -t UTF-8 FILE > OTHER, where ENCODING may be GB18030, SHIFT_JIS or WINDOWS-1251"
 
 
 def folder_of(path: str) -> str:

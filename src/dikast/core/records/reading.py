@@ -294,6 +294,7 @@ def _table(path: str, form: Form) -> Iterator[Record | DataError]:
     feed = _Feed(path)
     rows = cells_of(feed, form)
     header: list[str] | None = None
+    began = nameless = 0  # the line of the header, and how many columns at its end have no name
     while True:
         feed.begin_row()
         try:
@@ -312,8 +313,17 @@ def _table(path: str, form: Form) -> Iterator[Record | DataError]:
         if not row or (header is None and feed.row == 1 and _states_delimiter(row, form)):
             continue
         if header is None:
-            header = _header(row, path, feed.row)
-        elif len(row) != len(header):
+            began, nameless = feed.row, len(row)
+            header = _header(row, path, began)
+            nameless -= len(header)
+            continue
+        if len(row) > 1 and not any(map(str.strip, row)):  # an empty row of a spreadsheet
+            continue
+        if len(row) > len(header) and not any(map(str.strip, row[len(header) :])):
+            del row[len(header) :]  # empty columns of a spreadsheet
+        if len(header) < len(row) <= len(header) + nameless:
+            raise _nameless(len(header), path, began)
+        if len(row) != len(header):
             message = (
                 f"the row has {len(row)} cells where the header has {len(header)}: quote cells that hold a delimiter "
                 f"with {'single' if form.quote == chr(39) else 'double'} quotes ({form.quote or chr(34)})"
@@ -329,14 +339,21 @@ def _states_delimiter(row: list[str], form: Form) -> bool:
 
 
 def _header(row: list[str], path: str, line: int) -> list[str]:
+    """The names of the columns, without empty ones at the end."""
     names = [name.strip() for name in row]
+    while len(names) > 1 and not names[-1]:
+        del names[-1]
     if len(names) > 1 and not names[0] and all(names[1:]):
         names[0] = "Unnamed: 0"  # the index of a data frame, under the name by which pandas reads it back
     for i, name in enumerate(names):
         if not name:
-            told = "name it or remove it (a title above the header is to be removed too)"
-            raise DataError(f"column {i + 1} of the header has no name: {told}", path=path, line=line)
+            raise _nameless(i, path, line)
         if name in names[:i]:
             message = f"columns {names.index(name) + 1} and {i + 1} are both called {name!r}: rename one"
             raise DataError(message, path=path, line=line, field=name)
     return names
+
+
+def _nameless(column: int, path: str, line: int) -> DataError:
+    told = "name it or remove it (a title above the header is to be removed too)"
+    return DataError(f"column {column + 1} of the header has no name: {told}", path=path, line=line)

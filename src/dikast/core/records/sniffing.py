@@ -17,7 +17,7 @@ import orjson
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import NAMES, plain_name
 from dikast.core.records.column_names import PAIRS
-from dikast.core.records.files import GZIP_MAGIC, KINDS, Kind, kind_of
+from dikast.core.records.files import GZIP_MAGIC, KINDS, Kind, kind_of, refuse_utf16
 from dikast.core.text import near_miss
 
 _HEAD = 2**16
@@ -62,6 +62,7 @@ def form_of(path: str) -> Form:
         return Form(kind, "\t" if kind == "tsv" else ",")
     head, whole = _head(path)
     refuse_foreign(head, path)
+    refuse_utf16(head, path)
     if head.startswith(b"PAR1"):
         return Form("parquet")
     suffix = _suffix(path)

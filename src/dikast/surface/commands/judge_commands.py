@@ -125,6 +125,9 @@ def _run(
         done = run_judges(told, ask.judge, judges, source, ask.out, lambda: ProgressLine(quiet=shown.quiet))
     if spend.dry_run:
         show_plans(dict(zip(ask.judge, done.each, strict=True)), as_json=shown.json)
+        plans = [each["plan"] for each in done.each]
+        if sum(plan["unaskable"] for plan in plans) > allowed(sum(plan["questions"] for plan in plans)):
+            raise typer.Exit(3)  # as the run would, were all others answered
         return
     show_summary(done.summary, as_json=shown.json)
     stop_if_given_up(done.each)
