@@ -1,6 +1,7 @@
 """Bad input is told before anybody is asked, and forms that no page sends change nothing."""
 
 import asyncio
+import os
 import re
 import resource
 import shutil
@@ -89,9 +90,31 @@ def without_links(folder: Path) -> None:
     (folder / "links.json").unlink()
 
 
+def without_labels(folder: Path) -> None:
+    (folder / "labels.sqlite").unlink()
+
+
+def emptied(folder: Path) -> None:
+    (folder / "labels.sqlite").write_bytes(b"")
+
+
+def a_folder(folder: Path) -> None:
+    (folder / "labels.sqlite").unlink()
+    (folder / "labels.sqlite").mkdir()
+
+
+def a_pipe(folder: Path) -> None:
+    (folder / "links.json").unlink()
+    os.mkfifo(folder / "links.json")
+
+
 @pytest.mark.parametrize(
     ("harm", "more", "told"),
     [
+        (without_labels, (), "labels.sqlite: the labels are gone, though trail.csv shows that there were some"),
+        (emptied, (), "labels.sqlite: the labels are gone"),
+        (a_folder, (), "labels.sqlite: not a database of labels"),
+        (a_pipe, (), "links.json: a pipe or a device"),
         (newer, (), "written by a newer Dikast (form 9"),
         (damaged, (), "not a database of labels"),
         (without_links, (), "links.json"),
@@ -117,8 +140,12 @@ def test_mistakes(harm: Callable[[Path], None] | None, more: tuple[object, ...],
         assert annotate(items, out).returncode == 0
     if harm is not None:
         harm(out)
+        for name in ("labels.csv", "trail.csv"):
+            (out / name).write_text("what people said\n")
     done = annotate(items, out, *more)
     assert (done.returncode, told in done.stderr) == (2, True), done.stderr
+    if harm is not None:
+        assert {(out / name).read_text() for name in ("labels.csv", "trail.csv")} == {"what people said\n"}
 
 
 @pytest.mark.parametrize(

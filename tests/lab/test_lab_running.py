@@ -120,6 +120,22 @@ def test_a_damaged_picture_of_a_lab_is_told(tmp_path: Path) -> None:
     assert f"{picture.name} is damaged" in lab_page(found)
 
 
+@pytest.mark.parametrize("harm", ["summary.json", "keys.txt", "gold.jsonl", "verdicts.jsonl"])
+def test_a_damaged_run_of_a_lab_is_run_again_as_its_message_says(tmp_path: Path, harm: str) -> None:
+    experiment, out = load_experiment(written(tmp_path)), tmp_path / "lab"
+    run_experiments([experiment], out)
+    page, broken = to_markdown(findings(out)), next(out.glob(f"runs/*/{harm}"))
+    raw = broken.read_bytes()
+    broken.write_bytes(raw[:-1].rpartition(b"\n")[0] + b"\n")
+    if harm == "verdicts.jsonl":  # as `dikast doctor --repair` leaves it: a question without a verdict
+        assert to_markdown(findings(out)) != page
+    else:
+        with pytest.raises(UserError, match="run the command that made it again"):
+            findings(out)
+    run_experiments([experiment], out)
+    assert to_markdown(findings(out)) == page
+
+
 PLACE = {"arm": "good", "seed": 1, "held": "text", "run": "runs/x", "items": "items/x", "judge": ""}
 GONE = merged(GOOD, {"base": {"held": {"text": {"world": None, "n": None, "items": "gone.jsonl"}}}})
 FIXED: dict[str, object] = {"name": "mine", "hash": "x", "told": GONE, "runs": [PLACE]}

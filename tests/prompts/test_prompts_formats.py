@@ -239,6 +239,8 @@ def test_the_hash_follows_what_could_change_prompt_or_reading_and_nothing_else(t
     ("old", "new", "message"),
     [
         ("kind: absolute", "kind: absolut", r"mine.yaml:1: field 'kind': .*'absolute' or 'pairwise'"),
+        ("kind: absolute", "kind: {a: 1}", r"mine.yaml:1: field 'kind': .*'absolute' or 'pairwise'"),
+        ("kind: absolute", "kind: absolute\nneeds: [{a: 1}]", r"field 'needs': .*is a list of instruction"),
         ("dialect: verdict", "dialect: verdct", r"mine.yaml:2: field 'dialect': .*did you mean 'verdict'"),
         ("marker:", "maker:", r"mine.yaml:3: field 'maker': .*did you mean 'marker'"),
         ("==[ {} ]==", "{} ]==", r"mine.yaml:4: field 'heading': "),

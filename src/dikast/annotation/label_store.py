@@ -61,8 +61,8 @@ class LabelStore:
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE
         fresh = not self.path.exists()
-        self._db = sqlite3.connect(self.path, isolation_level=None)
         try:
+            self._db = sqlite3.connect(self.path, isolation_level=None)
             found = self._db.execute("pragma user_version").fetchone()[0]
         except sqlite3.DatabaseError as error:
             raise UserError(f"{self.path}: not a database of labels ({error}); restore a copy of it") from None

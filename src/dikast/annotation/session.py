@@ -15,10 +15,11 @@ from dikast.annotation.active_order import priorities_of
 from dikast.annotation.assignment import assign
 from dikast.annotation.label_store import SKIPPED, LabelStore, hashed
 from dikast.annotation.labelling_questions import WORTH, ToLabel, is_answer, verdicts_on
-from dikast.annotation.labels_file import write_labels
+from dikast.annotation.labels_file import TRAIL, write_labels
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import UserError, database_at
 from dikast.core.output_folder import one_writer, replacing
+from dikast.core.runs.run_files import refuse_special
 
 LINKS = "links.json"
 _LATEST = 253402300800.0  # seconds from 1970 to the year 10000
@@ -70,7 +71,8 @@ def opened(
     """Create or resume a folder of labels and lock it; the files are written at the end.
 
     `spread`, a judge's uncertainty by key, gives new labels an active order.
-    Raises UserError if the questions or settings differ from those that labelling began with.
+    Raises UserError if the questions or settings differ from those that labelling began with, and if the database is
+    gone: a new one would replace the files of the old labels.
     """
     names = shares.names or _numbered(shares.raters)
     meta = {
@@ -80,9 +82,15 @@ def opened(
         "training": str(shares.training), "seed": str(shares.seed),
     } | ({} if spread is None else {"order": "active"})  # fmt: skip
     with one_writer(folder, "labelling"):
+        refuse_special(folder)
         store = LabelStore(folder)
         try:
             if not store.begun:
+                if (folder / TRAIL).exists():  # a database wrote it
+                    raise UserError(
+                        f"{store.path}: the labels are gone, though {TRAIL} shows that there were some: restore a copy"
+                        " of the database, or name another folder with --out"
+                    )
                 words = _words(folder, names)
                 order = {} if spread is None else priorities_of([each.key for each in questions], spread, shares.seed)
                 tasks = assign(

@@ -14,7 +14,7 @@ from dikast.core.records.items import read_items
 from dikast.core.runs.run_files import changed_files, write_checked
 from dikast.core.text import counted
 from dikast.lab.experiment import Experiment
-from dikast.lab.stages import AGAIN, ITEMS, ItemsStage, MergeStage, RunStage, Stage, runs_of
+from dikast.lab.stages import AGAIN, COST, ITEMS, ItemsStage, MergeStage, RunStage, Stage, runs_of
 
 PLAN = "experiment.json"
 Say = Callable[[str], None]
@@ -133,7 +133,7 @@ def _each(groups: Sequence[Sequence[Stage]], out: Path, jobs: int, say: Say) -> 
 
 
 def _done(stage: Stage, out: Path) -> bool:
-    return stage.done(out) if isinstance(stage, ItemsStage) else (stage.folder(out) / "cost.json").is_file()
+    return stage.done(out) if isinstance(stage, ItemsStage | RunStage) else (stage.folder(out) / COST).is_file()
 
 
 def _last_stage(group: Iterable[Any]) -> str:

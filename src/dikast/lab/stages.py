@@ -24,7 +24,9 @@ from dikast.core.output_folder import one_writer
 from dikast.core.records import write_items
 from dikast.core.records.items import read_items
 from dikast.core.records.writing import rebased
-from dikast.core.runs.run_files import changed_files, checksum, record, write_checked
+from dikast.core.runs.current_verdicts import load_keys
+from dikast.core.runs.examine import examine_run
+from dikast.core.runs.run_files import KEYS, SUMMARY, VERDICTS, changed_files, checksum, record, write_checked
 from dikast.engines import scout
 from dikast.lab.experiment import Arm, Experiment, Items, Taught
 from dikast.lab.gold_feedback import GoldFeedback
@@ -35,7 +37,6 @@ from dikast.worlds.settings import Settings
 AGAIN = "remove the file, and run the experiment again: what is done is not done again"
 ITEMS = "items.jsonl"
 COST = "cost.json"
-SUMMARY = "summary.json"
 TAUGHT_SEED, HELD_SEED = 1_000, 500_000  # first seeds of training items, and of held-out items
 _SHOWN = 12  # digits of a name
 _LATER = ("different_rubrics",)
@@ -272,6 +273,14 @@ class RunStage:
         """The run folder."""
         return out / "runs" / self.name
 
+    def done(self, out: Path) -> bool:
+        """Whether every question has its verdict and every file is as it was written; grading again mends the rest."""
+        folder = self.folder(out)
+        if not all((folder / name).is_file() for name in (COST, SUMMARY, VERDICTS, KEYS)):
+            return False
+        keys, found = load_keys(folder), examine_run(folder)
+        return not found.problems and found.lines - found.stale - found.repeated >= len(() if keys is None else keys)
+
     def run(self, out: Path) -> None:
         """Grade, or resume."""
         from dikast.engines.base import Sampling
@@ -281,7 +290,7 @@ class RunStage:
         from dikast.judging.run_plan import Source
 
         folder = self.folder(out)
-        if (folder / COST).is_file() and (folder / SUMMARY).is_file():
+        if self.done(out):
             return
         began = time.process_time()
         spec = str(self.judge.model(out)) if self.judge else self._spec()

@@ -195,7 +195,7 @@ def _read(document: Located) -> Format:
             hint = f"did you mean {near!r}?" if near else f"known keys: {', '.join(_KEYS)}"
             raise document.error(f"unknown key {key!r}: {hint}", key)
     kind = value.get("kind")
-    if kind not in ROLES:
+    if not isinstance(kind, str) or kind not in ROLES:
         raise document.error(f"the kind is 'absolute' or 'pairwise', got {kind!r}", "kind")
     dialect = _dialect(document, value)
     verbatim = _flag(document, value, "verbatim", default=False)
@@ -269,7 +269,7 @@ def _text(document: Located, value: dict[str, Any], key: str, default: str = "")
 
 def _needs(document: Located, value: dict[str, Any]) -> tuple[str, ...]:
     given = value.get("needs", [])
-    if not isinstance(given, list | tuple) or not set(given) <= set(_NEEDS):
+    if not isinstance(given, list | tuple) or any(each not in _NEEDS for each in given):
         raise document.error(f"'needs' is a list of {', '.join(_NEEDS)}, got {given!r}", "needs")
     return tuple(given)
 
