@@ -302,7 +302,9 @@ def test_a_run_is_audited_replayed_and_exported_like_any_other(schedule: str, tm
     told = orjson.loads((tmp_path / "run" / "summary.json").read_bytes())["ranking"]["gold"]
     assert isinstance(best, Estimate)
     assert best.n == 12
-    assert best.value == pytest.approx(told["first_is_best"]["value"])
+    assert (best.value, best.low, best.high) == pytest.approx(
+        [told["first_is_best"][x] for x in ("value", "low", "high")]
+    )
     assert chance == pytest.approx(told["at_random"]) == pytest.approx(0.2)
     left_out = any("asked in one order only left out" in note for note in found.notes)
     assert left_out == (schedule == "top")

@@ -15,7 +15,7 @@ from dikast.audit.statistics.claim_agreement import (
     span_f1,
 )
 from dikast.audit.statistics.drift import drift, e_value
-from dikast.audit.statistics.intervals import Resampling
+from dikast.audit.statistics.intervals import Resampling, wilson
 
 HOW = Resampling(200, seed=1)
 
@@ -135,6 +135,9 @@ def test_rankings_by_hand() -> None:
     assert math.isclose(found.tau_b.value, (1 / 3 + 0) / 2)
     assert found.top_1.value == 1 / 2
     assert math.isclose(found.pairs.value, (2 / 3 + 1.5 / 3) / 2)
+    right = rank_agreement([read_ranking("A>B>C")] * 8, [read_ranking("A>C>B")] * 8, HOW)
+    assert (right.top_1.low, right.top_1.high) == pytest.approx(wilson(8, 8, HOW.level))
+    assert right.pairs.low < 2 / 3 < right.pairs.high  # all alike: each item counts once
     nothing = rank_agreement([None], [read_ranking("A>B")], HOW)
     assert math.isnan(nothing.tau_b.value)
     assert nothing.tau_b.dropped == 1

@@ -84,6 +84,7 @@ def test_pairs(compared: Path, tmp_path: Path) -> None:
     page = (tmp_path / "r.html").read_text()
     assert "Same verdict in both orders" in page
     assert "A shown first" in page
+    assert "First and second are the responses A and B, in whichever slot they stood." in page
     queue = orjson.loads((tmp_path / "r.json").read_bytes())["runs"][0]["queue"]
     assert {entry["verdict"] for entry in queue} >= {"a / b"}
 

@@ -1,5 +1,6 @@
 """The prompt that an opened row shows is the one that a server was sent, or it is not shown."""
 
+import base64
 import io
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,13 +13,15 @@ from PIL import Image as Picture
 import runs
 from dikast.audit.plan import AuditPlan
 from dikast.core.media.media_files import forget
+from dikast.core.part import Video
 from dikast.core.records.items import read_items
 from dikast.core.rubric import load_rubric
 from dikast.prompts.format import format_from, load_format
 from dikast.surface.report.collect import collect
-from dikast.surface.report.contents import ExactPrompts
+from dikast.surface.report.contents import ExactPrompts, Thumbs
 from dikast.surface.report.report_options import Asked
 from dikast.testing.faults import FaultServer
+from videos import make_video
 
 ROWS = [
     {"id": "a", "instruction": "Say <b>hi</b> {{ there }}.", "responses": ["hi {% x %}", "Verdict: 5"]},
@@ -73,6 +76,45 @@ def test_prompts_of_a_judge_that_reads_gold_are_shown(tmp_path: Path) -> None:
                             tmp_path / "run")  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert sum("ends in" in each for each in shown(tmp_path / "run")) == 4
+
+
+def test_the_frames_of_a_clip_that_were_sent_are_shown(tmp_path: Path) -> None:
+    """As pictures, and by their seconds in the prompt; also those of a clip whose item says how many."""
+    make_video(tmp_path / "long.mp4")
+    clip = {"type": "video", "video": "long.mp4"}
+    rows = [
+        {"id": "set", "instruction": [clip, "Bright?"], "response": "It is."},
+        {"id": "own", "instruction": [{**clip, "frames": 12}, "Dark?"], "response": [{**clip, "frames": 2}, "So?"]},
+    ]
+    items = runs.write_jsonl(tmp_path / "items.jsonl", rows)
+    done = runs.dikast_here("grade", items, "--judge", "mock:constant", "--rubric", "helpfulness", "--frames", "4",
+                            "--out", tmp_path / "run")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = {
+        each.item: each for each in collect(tmp_path / "run", Asked(AuditPlan(tmp_path / "run", draws=20))).entries
+    }
+    assert "[clip: 4 frames, at 0, 1, 1.75, 2.75 s]" in found["set"].said[0].prompt
+    assert "[clip: 12 frames, at 0, 0.25, 0.5, 0.75, 1, 1.25, 1.5, …, 2.75 s]" in found["own"].said[0].prompt
+    assert "[clip: 2 frames, at 0, 2.75 s]" in found["own"].said[0].prompt
+    assert [_grey(each.url) for each in found["set"].pictures] == pytest.approx([0, 80, 140, 220], abs=8)
+    *shown, more = found["own"].pictures
+    assert [_grey(each.url) for each in shown] == pytest.approx([0, 40, 60, 100, 120, 160, 180, 220], abs=8)
+    assert more.instead == "and 4 more frames of the clip"
+    assert len(found["own"].responses[0][2]) == 2
+
+
+def test_a_clip_that_is_gone_or_on_the_web_is_named(tmp_path: Path) -> None:
+    gone, web = Video(source="gone.mp4", root=str(tmp_path)), Video(source="http://127.0.0.1:9/a.mp4")
+    one, other = Thumbs().of((gone, web))
+    assert one.instead.startswith("clip not shown: ")
+    assert "gone.mp4" in one.instead
+    assert other.instead == "clip on the web: http://127.0.0.1:9/a.mp4"
+
+
+def _grey(url: str) -> int:
+    """The level of grey of a picture of one."""
+    picture = Picture.open(io.BytesIO(base64.b64decode(url.partition(",")[2]))).convert("L")
+    return int(picture.getpixel((picture.width // 2, picture.height // 2)))  # type: ignore[arg-type]
 
 
 def test_an_item_that_was_edited_has_no_prompt(tmp_path: Path) -> None:

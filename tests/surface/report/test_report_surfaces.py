@@ -235,6 +235,17 @@ def test_a_file_of_a_judge_of_slots_names_no_winner(tmp_path: Path) -> None:
             assert row["win rate (half)"]["low"] <= 0.5 <= row["win rate (half)"]["high"]
 
 
+def test_the_date_of_a_file_is_told_as_its_own(tmp_path: Path) -> None:
+    """Nobody knows when its rows were judged; of a run the last verdict is."""
+    file = runs.write_jsonl(tmp_path / "x.jsonl", [{"judge": k % 3 + 1, "human": k % 2 + 1} for k in range(40)])
+    dikast("report", file, "--score", "judge", "--gold", "human", "-o", tmp_path / "x.html", "--draws", "20")
+    assert "<b>x.jsonl</b>: 40 rows, file of " in (tmp_path / "x.html").read_text()
+    items = runs.write_jsonl(tmp_path / "items.jsonl", ITEMS[:5])
+    dikast("grade", items, "--judge", ORACLE, "--rubric", "helpfulness", "--out", tmp_path / "run", "-q")
+    dikast("report", tmp_path / "run", "-o", tmp_path / "run.html", "--draws", "20")
+    assert "file of " not in (tmp_path / "run.html").read_text()
+
+
 def test_a_report_of_a_run_refuses_what_only_a_file_has(tmp_path: Path) -> None:
     file = runs.write_jsonl(tmp_path / "items.jsonl", ITEMS[:5])
     dikast("grade", file, "--judge", ORACLE, "--rubric", "helpfulness", "--out", tmp_path / "run", "-q")

@@ -2,20 +2,22 @@
 
 import base64
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, product
 from typing import Any
 
 from dikast.core.errors import DataError, DikastError
 from dikast.core.item import Item
-from dikast.core.media import load_image, resolved
+from dikast.core.media import load_image, resolved, sample_video
+from dikast.core.media.video import DEFAULT_FRAMES, even
 from dikast.core.message import Message, Span
-from dikast.core.part import Content, Image, Video, images_of, text_of
+from dikast.core.part import Content, Image, Text, Video, text_of
 from dikast.core.records import Arrangement, scan_items
 from dikast.core.records.arranging import Ids
 from dikast.core.records.sources import is_address, is_data
 from dikast.core.rubric import Rubric
+from dikast.core.text import counted
 from dikast.judging.run_plan import lacking_parts
 from dikast.judging.task import Shape, tasks_of
 from dikast.prompts.format import Format, format_from
@@ -29,8 +31,10 @@ _LEFT_OUT = [  # what a run may have been asked without
     parts for n in range(4) for parts in combinations(("reference", "rubric", "media"), n)
 ]
 _WEB = "not shown: it has pictures on the web, which a page does not fetch"
+_FULL = "the images of this report have reached their size limit"
 _COMPUTES = "not shown: the template of its format computes, and a page runs nothing that a folder brings"
 MOST_PICTURES = 5_000_000  # bytes of picture data in one report
+MOST_FRAMES = 8  # of one clip that are shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +91,34 @@ def read_contents(path: str, columns: Mapping[str, str], wanted: Iterable[str], 
 class Thumbs:
     """Makes thumbnails as data URLs until the report's share of bytes is used up; each picture is made once."""
 
-    def __init__(self, most: int = MOST_PICTURES) -> None:
+    def __init__(self, most: int = MOST_PICTURES, lock: Mapping[str, Any] | None = None) -> None:
         self._left = self._most = most
+        self._frames = _sampled_by(lock or {})
         self._made: dict[str, Thumb] = {}
 
     def of(self, content: Content) -> list[Thumb]:
-        """One for each picture and each frame of a clip."""
-        return [self._one(image) for image in images_of(content)]
+        """One for each picture and each sampled frame of a clip; of more than MOST_FRAMES as many, evenly."""
+        found: list[Thumb] = []
+        for part in content:
+            if not isinstance(part, Text):
+                found += [self._one(part)] if isinstance(part, Image) else self._clip(part)
+        return found
+
+    def _clip(self, clip: Video) -> list[Thumb]:
+        name = Image(clip.source, clip.root).name
+        if is_address(clip.source):
+            return [Thumb(instead=f"clip on the web: {name}")]
+        if clip.source and self._left <= self._most // 100:  # not worth decoding a clip
+            return [Thumb(instead=f"clip left out: {_FULL}")]
+        try:
+            frames = sample_video(clip, self._frames).frames
+        except (DataError, OSError) as error:
+            return [Thumb(instead=f"clip not shown: {error}")]
+        shown = even(len(frames), MOST_FRAMES)
+        found = [self._one(frames[k]) for k in shown]
+        if more := len(frames) - len(shown):
+            found.append(Thumb(instead=f"and {more:,} more frames of the clip"))
+        return found
 
     def _one(self, image: Image) -> Thumb:
         if image.source.startswith(("http://", "https://")):
@@ -122,11 +147,19 @@ class Thumbs:
             drawn.thumbnail((side, side))
             drawn.save(buffer, "JPEG", quality=80)
         if self._left < len(buffer.getvalue()) * 4 // 3:
-            return Thumb(instead="left out: the images of this report have reached their size limit")
+            return Thumb(instead=f"left out: {_FULL}")
         mime = "png" if small else "jpeg"
         url = f"data:image/{mime};base64,{base64.b64encode(buffer.getvalue()).decode()}"
         self._left -= len(url)
         return Thumb(url, small=small)
+
+
+def _sampled_by(lock: Mapping[str, Any]) -> int:
+    """How many frames a run sampled of a clip whose item names no number."""
+    try:
+        return max(1, int(lock["identity"]["settings"]["frames"]))
+    except (KeyError, TypeError, ValueError):  # no lock, or one of another version
+        return DEFAULT_FRAMES
 
 
 def clipped(text: str) -> str:
@@ -148,7 +181,9 @@ class ExactPrompts:
         self._computes = not (only_shows(self._format.system) and only_shows(self._format.user))
 
     def of(self, item: Item, verdict: Mapping[str, Any], rubric: Rubric) -> str:
-        """The messages of the first attempt, media as `[image]` and `[clip]`; the reason where they are not known."""
+        """The messages of the first attempt, an image as `[image]`, a clip with the frames of it that were sent; the
+        reason where they are not known.
+        """
         if self._format is None:
             return ""
         if self._computes:
@@ -169,15 +204,31 @@ class ExactPrompts:
                     part, rubric, judge=judge, format=format, shape=shape, samples=samples, reads_gold=reads_gold
                 ):
                     if task.key == verdict["key"]:
-                        return "\n\n".join(map(_told, self._format.ask(part, task.rubric, asked)))
+                        clips = iter(verdict.get("clips") or ())
+                        return "\n\n".join(_told(each, clips) for each in self._format.ask(part, task.rubric, asked))
         except DikastError as error:
             return f"not shown: {error}"
         return _OTHER
 
 
-def _told(message: Message) -> str:
-    parts = [
-        each.text if isinstance(each, Span) else "[clip]" if isinstance(each, Video) else "[image]"
-        for each in message.parts
-    ]
+def _told(message: Message, clips: Iterator[Mapping[str, Any]]) -> str:
+    """A message as text; `clips` are the frames of its video files, in their order."""
+    parts = []
+    for each in message.parts:
+        if isinstance(each, Video):
+            shown = next(clips, {}) if each.source else {}
+            indices, seconds = shown.get("indices") or each.frames, shown.get("seconds") or each.seconds
+            parts.append(_clip_told(len(indices), seconds))
+        else:
+            parts.append(each.text if isinstance(each, Span) else "[image]")
     return f"{message.role}:\n{''.join(parts)}"
+
+
+def _clip_told(n: int, seconds: Sequence[float]) -> str:
+    if not n:
+        return "[clip]"
+    at = [f"{each:.2f}".rstrip("0").rstrip(".") for each in seconds]
+    if len(at) > MOST_FRAMES:
+        at = [*at[: MOST_FRAMES - 1], "…", at[-1]]
+    when = f", at {', '.join(at)} s" if at else ""
+    return f"[clip: {counted(n, 'frame')}{when}]"

@@ -138,7 +138,7 @@ class Queue:
 
     def entries(self, folder: Path, lock: Mapping[str, Any], contents: Contents, *, redact: bool) -> list[Entry]:
         """The rows with what was asked and what was said, in order. `redact` leaves out all texts and pictures."""
-        chosen, thumbs, prompts = self._chosen(), Thumbs(), ExactPrompts(lock)
+        chosen, thumbs, prompts = self._chosen(), Thumbs(lock=lock), ExactPrompts(lock)
         verdicts = {
             line: verdict for verdict, line in records_at(folder, {at for row in chosen for at in row["lines"]})
         }

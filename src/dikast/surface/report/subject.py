@@ -38,8 +38,10 @@ def subject(page: RunPage, *, redacted: bool) -> Subject:
     found = {} if redacted else _rubrics(folder)
     named = list({each.name: each for each in found.values()}.values())
     prompt = "" if redacted else prompt_of(page.lock.get("format"))
+    date = written_on(folder)
+    date = f"file of {date}" if date and folder.is_file() else date  # when its rows were judged is not known
     data = "standard input" if source == "-" else source.rstrip("/").rsplit("/", 1)[-1] or "unknown"
-    return Subject(data, _rows(page), written_on(folder), page.judge, tuple(named[:_MOST_RUBRICS]),
+    return Subject(data, _rows(page), date, page.judge, tuple(named[:_MOST_RUBRICS]),
                    max(0, len(named) - _MOST_RUBRICS), prompt)  # fmt: skip
 
 

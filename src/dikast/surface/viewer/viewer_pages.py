@@ -21,7 +21,7 @@ from dikast.core.runs.judge_lock import ids_of, read_lock
 from dikast.core.runs.lines import open_line
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run_files import RUBRICS, VERDICTS
-from dikast.surface.report.contents import Contents, ExactPrompts, Thumbs, read_contents
+from dikast.surface.report.contents import MOST_PICTURES, Contents, ExactPrompts, Thumbs, read_contents
 from dikast.surface.report.page import asset, asset_hash, page_environment
 from dikast.surface.report.queue import Entry, add_texts, entry_of, no_prompt, place_of
 from dikast.surface.report.subject import prompt_of
@@ -134,13 +134,13 @@ class ViewerPages:
         """One question with its texts and pictures, what was said, in a second run too, and the notes on it."""
         run = self._run(query.get("run", ""))
         anchor = query.get("at", "")
-        entry, told, hashes = self._entry(run, anchor, Thumbs())
+        entry, told, hashes = self._entry(run, anchor)
         other, why = None, list[str]()
         beside = query.get("beside", "")
         if beside:
             second = self._run(beside)
             try:
-                other, _, differ = self._entry(second, anchor, Thumbs(0))
+                other, _, differ = self._entry(second, anchor, pictures=0)
                 pairs = zip(("model", "prompt", "rubric", "item"), hashes, differ, strict=True)
                 why = [name for name, one, two in pairs if one != two]
             except NotHere:
@@ -199,8 +199,11 @@ class ViewerPages:
         assert run is not None
         return run._replace(state=state_now(run.state, run.written, time.time()))
 
-    def _entry(self, run: Listed, anchor: str, thumbs: Thumbs) -> tuple[Entry, str, tuple[Any, ...]]:
-        """A row read in full; what is missing from it; the fingerprints of judge, prompt, rubric and item."""
+    def _entry(self, run: Listed, anchor: str, pictures: int = MOST_PICTURES) -> tuple[Entry, str, tuple[Any, ...]]:
+        """A row read in full; what is missing from it; the fingerprints of judge, prompt, rubric and item.
+
+        `pictures` are the most bytes of its pictures.
+        """
         found = self.index.kept(run.id, anchor)
         if found is None:
             raise NotHere("There is no such question in this run (yet).")
@@ -209,10 +212,11 @@ class ViewerPages:
         verdicts = [_verdict_at(folder, offset) for offset in offsets]
         contents = self._contents(folder, str(kept["item"]))
         item = contents.items.get(str(kept["item"]))
-        prompt = no_prompt if item is None else partial(ExactPrompts(read_lock(folder) or {}).of, item)
+        lock = read_lock(folder) or {}
+        prompt = no_prompt if item is None else partial(ExactPrompts(lock).of, item)
         entry = entry_of(kept, verdicts, _rubrics(folder), prompt, redact=False)
         if item is not None:
-            add_texts(entry, item, place_of(kept)[3], thumbs)
+            add_texts(entry, item, place_of(kept)[3], Thumbs(pictures, lock))
         hashes = verdicts[0].get("hashes") or {}
         return entry, contents.note, tuple(hashes.get(name) for name in ("judge", "format", "rubric", "item"))
 

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from dikast.audit.estimate import Estimate, undefined
 from dikast.audit.statistics.building_blocks.weights import mean_of
 from dikast.audit.statistics.concordance import order_of, ordered, tau_b
-from dikast.audit.statistics.intervals import Resampling, bootstrap, clusters_of
+from dikast.audit.statistics.intervals import Resampling, bootstrap, clusters_of, share
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 Ranks = Mapping[str, float]
+_NONE = "no item with two rankings"
 
 
 def read_ranking(value: Any) -> Ranks | None:
@@ -67,7 +68,8 @@ def rank_agreement(
     """Compare rankings item by item over the names that both hold; items without both, or with fewer than two, drop."""
     how = how or Resampling()
     rows = np.array([_item(a, b) for a, b in zip(said, gold, strict=True)]).reshape(-1, 3)
-    return RankAgreement(*(_mean(column, how, cluster) for column in rows.T))
+    tau, top, pairs = rows.T
+    return RankAgreement(_mean(tau, how, cluster), *(_share(each, how.level, cluster) for each in (top, pairs)))
 
 
 def _item(said: Ranks | None, gold: Ranks | None) -> tuple[float, float, float]:
@@ -81,11 +83,17 @@ def _item(said: Ranks | None, gold: Ranks | None) -> tuple[float, float, float]:
     return float(tau_b(order)), top, float(ordered(order))
 
 
+def _share(values: Floats, level: float, cluster: Codes | None) -> Estimate:
+    known = ~np.isnan(values)
+    codes = None if cluster is None else cluster[known]
+    return share(values[known], level, codes, dropped=int((~known).sum()), note="" if known.any() else _NONE)
+
+
 def _mean(values: Floats, how: Resampling, cluster: Codes | None) -> Estimate:
     known = ~np.isnan(values)
     n, dropped = int(known.sum()), int((~known).sum())
     if n == 0:
-        return undefined(0, "no item with two rankings", level=how.level, dropped=dropped)
+        return undefined(0, _NONE, level=how.level, dropped=dropped)
     codes = None if cluster is None else clusters_of(cluster[known])
     groups = n if codes is None else int(codes.max()) + 1
     draws = bootstrap(mean_of(values[known]), n, how, cluster=codes) if groups > 1 else None
