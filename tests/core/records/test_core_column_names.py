@@ -1,6 +1,7 @@
 """Columns that are recognised, conversations, ids from content: what people's own files look like."""
 
 import csv
+import json
 import shlex
 import tracemalloc
 from collections.abc import Sequence
@@ -482,6 +483,8 @@ OTHER = {"role": "assistant", "content": "b"}
         {"conversations": [{"from": "human", "value": "q"}], "chosen": {"from": "gpt", "value": "a"},
          "rejected": {"from": "gpt", "value": "b"}},
         {"conversation_a": [ASKED, SAID], "conversation_b": [ASKED, OTHER], "winner": "model_a"},
+        {"conversation_a": json.dumps([ASKED, SAID]), "conversation_b": json.dumps([ASKED, OTHER]),
+         "winner": "model_a"},
     ],
 )  # fmt: skip
 def test_conversational_preferences(row: dict[str, Any], tmp_path: Path) -> None:
@@ -491,6 +494,14 @@ def test_conversational_preferences(row: dict[str, Any], tmp_path: Path) -> None
     pq.write_table(pa.Table.from_pylist([row]), tmp_path / "a.parquet")  # the usual file of such rows
     (read,) = read_items(tmp_path / "a.parquet")
     assert texts(read) == texts(item)
+
+
+def test_texts_that_are_json_are_judged_as_texts_unless_they_hold_the_prompt() -> None:
+    spelt = json.dumps([ASKED, SAID])
+    assert texts(one(question="q", answer=spelt)) == ("user: q", [spelt])  # asked for a conversation, say
+    for answer in (json.dumps([SAID]), json.dumps([{"a": 1}, {"b": 2}]), json.dumps([SAID, SAID]), "[1, 2]"):
+        assert texts(one(answer=answer)) == ("", [answer])
+    assert texts(one(answer=spelt)) == ("user: q", ["a"])
 
 
 def test_several_turns() -> None:

@@ -106,7 +106,10 @@ def with_conversations(value: dict[str, Any], messages: str) -> dict[str, Any]:
         value = {**value, "instruction": prompt}
     several = value.get("responses")
     said = several if isinstance(several, list) else [value["response"]] if "response" in value else []
-    talks = [None if isinstance(each, str) else turns_in(each) for each in said]
+    spelt = value.get("instruction") is None and all(isinstance(each, str) for each in said)  # as in a cell of a table
+    talks = [None if isinstance(each, str) and not spelt else turns_in(each) for each in said]
+    if spelt and any(talk is None or len(talk) < 2 or talk[0]["role"] not in ("system", "user") for talk in talks):
+        return _placed(value)
     if talks and None not in talks:
         shared = _shared([talk for talk in talks if talk is not None])
         whole, asked = value.get("instruction"), prompt or []
