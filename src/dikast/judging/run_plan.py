@@ -274,5 +274,5 @@ class PlanFiles:
         if problem is not None:
             raise RunError(
                 f"{self.out}: cannot write the plan ({problem.strerror}); what was written before is kept:"
-                " make room and run the same command again"
+                " fix this and run the same command again"
             ) from problem

@@ -14,6 +14,7 @@ from dikast.audit.statistics.against_gold.measures import MEASURES
 from dikast.core.canonical import fingerprint
 from dikast.core.checking import Mistakes, fit, option, read_settings
 from dikast.core.errors import UserError
+from dikast.core.secrets import without_secrets
 from dikast.core.text import Located, hint, parse_located, read_located
 from dikast.engines.key_use import check_key_use, key_uses
 from dikast.lab.item_changes import Change
@@ -173,7 +174,8 @@ def load_experiment(
     """An experiment by name, or of a YAML file; `changes` are put into its base (a model, a judge of one's own).
 
     DataError with line, key and cure for every mistake in it; UserError for an unknown name, and where a judge of the
-    file would send a key to a server that it does not belong to, unless `allow_keys` names both (NAME@HOST).
+    file would send a key to a server that it does not belong to, unless `allow_keys` names both (NAME@HOST), and where
+    the spec of a judge holds a secret.
     """
     text = str(name)
     if text.endswith((".yaml", ".yml")):
@@ -196,6 +198,11 @@ def load_experiment(
     typed = str((changes or {}).get("judge") or "")
     allowed = (*allow_keys, *(map(str, key_uses(typed)) if typed else ()))
     for arm in experiment.arms.values():
+        if without_secrets(arm.judge) != arm.judge:  # the plan, which is fixed before the judge opens, repeats it
+            raise UserError(
+                f"the judge {without_secrets(arm.judge)!r} holds a secret, which would be written down: put it into an"
+                " environment variable and name that: export JUDGE_KEY=... and key_env=JUDGE_KEY"
+            )
         if arm.judge:
             check_key_use(arm.judge, allowed, file="experiment")
     return experiment

@@ -4,6 +4,7 @@ Results go to stdout, messages to stderr. Exit codes: 0 ok, 1 run-time failure, 
 failed, 4 a gate was not met, 130 interrupted with everything kept.
 """
 
+import errno
 import io
 import logging
 import os
@@ -219,10 +220,14 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 1
     except OSError as error:
-        if not is_machine_error(error):
+        if error.errno == errno.ENAMETOOLONG:
+            tell(UserError(f"{str(error.filename)[:80]}...: the name is too long for a file"))
+            code = 2
+        elif is_machine_error(error):
+            tell(machine_error(error))
+            code = 1
+        else:
             raise
-        tell(machine_error(error))
-        code = 1
     except Exception as error:
         if not hasattr(error, "format_message"):  # a bug in Dikast, not a mistake of the user
             raise

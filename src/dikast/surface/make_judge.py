@@ -17,6 +17,7 @@ from dikast.core.output_folder import one_writer
 from dikast.core.records.items import read_items
 from dikast.core.records.writing import write_items
 from dikast.core.runs.run_files import write_checked
+from dikast.core.secrets import without_secrets
 from dikast.core.text import read_located
 from dikast.corpus.pipeline.build import build
 from dikast.corpus.pipeline.recipe import Recipe
@@ -137,10 +138,10 @@ def _make(plan: _Plan, say: Say) -> dict[str, Any]:
     check_before_loading(plan.config)  # before a teacher is asked, and paid
     made: dict[str, Any] = {"corpus": {}}
     for name, recipe in plan.recipes.items():
-        say(f"corpus      {name}: {recipe.recipe}, taught by {recipe.teacher}")
+        say(f"corpus      {name}: {recipe.recipe}, taught by {without_secrets(str(recipe.teacher))}")
         made["corpus"][name] = _built(recipe, plan.out / "corpus" / name)
     if plan.held is not None:
-        say(f"held out    {plan.held.recipe}, taught by {plan.held.teacher}")
+        say(f"held out    {plan.held.recipe}, taught by {without_secrets(str(plan.held.teacher))}")
         made["held"] = _built(plan.held, plan.out / "held")
     say("train       sft")
     done = sft(plan.config)

@@ -115,3 +115,12 @@ def test_mistakes_are_told_before_anything_is_built(
     with pytest.raises((UserError, DataError), match=said):
         make_judge(path, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_password_of_a_teacher_is_not_shown(tmp_path: Path) -> None:
+    path = recipe(tmp_path)
+    told = {"recipe": "feedback", "teacher": "https://user:never-shown@example.org/v1#m"}
+    (tmp_path / "absolute.yaml").write_bytes(orjson.dumps(told))
+    done = CliRunner().invoke(app, ["make-judge", str(path), "--out", str(tmp_path / "out")])
+    assert "taught by https://[hidden]@example.org" in done.output
+    assert "never-shown" not in done.output

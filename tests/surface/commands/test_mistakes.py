@@ -6,6 +6,7 @@ import pytest
 
 from runs import dikast, dikast_here, lines
 
+LONG = "x" * 300  # a name that no file system takes
 FILES = {
     "qa.csv": "question,answer,human_score\nWhy?,Because.,3\nHow?,So.,4\n",
     "two.csv": "question,output,response\nq,a,b\n",
@@ -265,3 +266,28 @@ def test_what_was_recognised_is_told_once(tmp_path: Path) -> None:
     done = dikast(*f"grade {tmp_path / 'qa.csv'} --judge mock:oracle {R} --out {tmp_path / 'run'}".split())
     assert done.returncode == 0
     assert (done.stdout + done.stderr).count("human_score -> gold") == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ("grade", f"{LONG}.csv", "--judge", "mock:random"), ("view", LONG), ("report", LONG), ("audit", LONG),
+        ("annotate", f"{LONG}.csv"),
+        ("prefs", LONG, "--format", "trl", "--out", "pairs.jsonl"), ("doctor", LONG), ("lab", "report", LONG),
+        ("format", "learn", f"{LONG}.jsonl"), ("lab", "run", "long.yaml"),
+    ],
+    ids=lambda line: " ".join(line).replace(LONG, "long"),
+)  # fmt: skip
+def test_a_name_that_is_too_long_for_a_file_is_told(line: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "qa.csv").write_text(FILES["qa.csv"])
+    arms = "{one: {}, two: {judge: 'mock:random'}}, effects: {gain: {arm: one, against: two, figure: mean, held: own}}"
+    (tmp_path / "long.yaml").write_text(
+        f"{{claim: c, source: s, seeds: [1], arms: {arms}, base: {{judge: 'mock:oracle', held: {{own: {{items:"
+        f" {LONG}.jsonl}}}}}}, holds: {{gain: {{above: 0}}}}, fails: {{gain: {{below: 0}}}}}}"
+    )
+    out = ("--out", "out") if line[0] in ("grade", "annotate", "lab") and "report" not in line else ()
+    done = dikast_here(*line, *out, cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert "too long" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "out").exists()

@@ -23,6 +23,8 @@ LINES: dict[str, list[str]] = {
     "train plan": ["train", "plan", "--config", f"{LOGIN}.yaml"],
     "bench new": ["bench", "new", "new.yaml", "--hub", LOGIN, "--file", "a.jsonl"],
     "lab": ["lab", "report", LOGIN],
+    "a judge of a lab": ["lab", "run", "drift", "--judge", KEY, "--out", "lab"],
+    "a judge at an address in a lab": ["lab", "run", "drift", "--judge", f"{LOGIN}#m", "--out", "lab"],
     "prefs": ["prefs", "run", "--format", "trl", "--items", LOGIN, "--out", "pairs.jsonl"],
     "audit": ["audit", "run", "--gold-file", LOGIN],
 }
