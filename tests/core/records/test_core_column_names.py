@@ -3,6 +3,8 @@
 import csv
 import json
 import shlex
+import shutil
+import subprocess
 import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
@@ -717,6 +719,111 @@ def test_an_argilla_record_says_how_its_fields_become_columns() -> None:
         DataError, match=r"rows:0: an Argilla record: make its fields columns \(jq -c '\{id\} \+ \.fields'"
     ):
         list(scan_rows([row], {}))
+
+
+OTHERS = [  # files of other programs, by name, and what the columns are after the command of the message
+    ({"FILE": [{"custom_id": "r", "response": {"body": {"choices": [{"message": {"content": "a"}}]}}, "error": None}],
+      "REQUESTS": [{"custom_id": "r", "method": "POST", "url": "/", "body": {"model": "m", "messages": [
+          {"role": "user", "content": "q"}]}}]}, None),
+    ({"FILE": [{"custom_id": "r", "method": "POST", "url": "/", "body": {"model": "m", "messages": [
+        {"role": "user", "content": "q"}]}}],
+      "REPLIES": [{"custom_id": "r", "response": {"body": {"choices": [{"message": {"content": "a"}}]}}}]}, None),
+    ({"FILE": [{"id": 7, "data": {"question": "q", "answer": "a"}, "annotations": [
+        {"result": [{"value": {"rating": 4}}]}]}]}, 4),
+    ({"FILE": [{"id": 7, "data": {"question": "q", "answer": "a"}, "annotations": [
+        {"result": [{"value": {"choices": ["good"]}}]}]}]}, "good"),
+    ({"FILE": [{"contents": [{"parts": [{"text": "q"}]}, {"role": "model", "parts": [{"text": "a"}]}]}]}, None),
+]  # fmt: skip
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="the commands are of jq")
+@pytest.mark.parametrize(("files", "gold"), OTHERS)
+def test_files_of_other_programs_name_a_command_that_works(files: dict[str, Any], gold: object, tmp_path: Path) -> None:
+    for name, rows in files.items():
+        (tmp_path / name).write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+    with pytest.raises(DataError) as told:
+        list(read_items(tmp_path / "FILE"))
+    command = str(told.value).partition("(jq ")[2].removesuffix(")").partition(" (jq ")
+    subprocess.run("jq " + (command[2] or command[0]), shell=True, check=True, cwd=tmp_path)
+    (item,) = read_items(tmp_path / "OTHER.jsonl")
+    assert (texts(item), item.gold) == (("user: q", ["a"]), gold)
+
+
+def test_what_an_annotator_decided_is_no_response() -> None:
+    row = {"text": "said", "answer": "accept", "_input_hash": 1, "_task_hash": 2}
+    with pytest.raises(DataError, match=r"an annotation of Prodigy, .* --map response=COLUMN"):
+        list(scan_rows([row], {}))
+    (item,) = scan_rows([row], {"response": "text"})
+    assert isinstance(item, Item)
+    assert texts(item) == ("", ["said"])
+
+
+def turns(*said: str) -> list[dict[str, str]]:
+    return [{"role": ("user", "assistant")[i % 2], "content": each} for i, each in enumerate(said)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "cells"),
+    [
+        (("conversation_a", "conversation_b"), (turns("q", "x"), turns("q", "y"))),
+        (("prompt", "chosen", "rejected"), ("q", turns("q", "x"), turns("q", "y"))),
+        (("prompt", "chosen", "rejected"), ("q", turns("q", "x")[1:], turns("q", "y")[1:])),
+        (("prompt", "response_a", "response_b"), (["q"], ["x"], ["y"])),
+    ],
+)
+def test_conversations_in_the_cells_of_a_table(
+    columns: tuple[str, ...], cells: tuple[Any, ...], tmp_path: Path
+) -> None:
+    written = [each if isinstance(each, str) else orjson.dumps(each).decode() for each in cells]
+    (item,) = read_items(table(tmp_path / "a.csv", [list(columns), written]))
+    assert texts(item) == ("user: q", ["x", "y"])
+
+
+def test_several_turns_in_the_cells_of_a_table(tmp_path: Path) -> None:
+    cells = ['["q", "r"]', '["x", "y"]', '["z", null]']
+    (item,) = read_items(table(tmp_path / "a.csv", [["prompt", "response_a", "response_b"], cells]))
+    said = ["Assistant: x\n\nUser: r\n\nAssistant: y", "Assistant: z\n\nUser: r\n\nAssistant: "]
+    assert texts(item) == ("user: q", said)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [("Sort it", "[1, 2]", "[2, 1]"), ("[3]", '["a"]', '["b"]'), ("Ask", '[{"role": "a"}]', '[{"role": "b"}]'),
+     ('["a", "b"]', '["a"]', '["b"]')],
+)  # fmt: skip
+def test_lists_that_are_no_conversations_stay_text(cells: tuple[str, ...], tmp_path: Path) -> None:
+    (item,) = read_items(table(tmp_path / "a.csv", [["prompt", "answer_a", "answer_b"], list(cells)]))
+    assert texts(item) == (f"user: {cells[0]}", list(cells[1:]))
+
+
+def test_conversations_as_python_prints_them_are_refused(tmp_path: Path) -> None:
+    cells = [str(turns("q", each)) for each in "xy"]
+    path = table(tmp_path / "a.csv", [["conversation_a", "conversation_b"], cells])
+    with pytest.raises(DataError, match=r"a\.csv:2: .* as Python prints it, .*: write the table as JSONL or Parquet"):
+        list(read_items(path))
+
+
+@pytest.mark.parametrize("names", [("model_a", "model_b"), ("system_a", "system_b")])
+def test_the_name_of_a_system_is_not_proposed_as_the_prompt(names: tuple[str, str]) -> None:
+    reading = Arrangement()
+    list(scan_rows([{"answer_a": "x", "answer_b": "y", **dict.fromkeys(names, "a long name")}], {}, reading))
+    assert "--map" not in reading.mapping_line()
+
+
+@pytest.mark.parametrize(
+    ("row", "flags"),
+    [
+        ({"inputs": SHORT, "outputs": SHORT}, "--map instruction=inputs --map response=outputs"),
+        ({"userPrompt": SHORT, "modelReply": SHORT, "humanScore": "3"},
+         "--map instruction=userPrompt --map response=modelReply, if these are the question and the answer to judge; "
+         "--map gold=humanScore"),
+        ({"title": SHORT, "id": "3"}, "--map response=COLUMN"),
+    ],
+)  # fmt: skip
+def test_cures_name_all_that_is_likely_and_nothing_else(row: dict[str, str], flags: str) -> None:
+    reading = Arrangement()
+    list(scan_rows([row], {}, reading))
+    assert f"name it with {flags}" in lacking(1, reading.columns, reading.mapped, reading.lengths)
 
 
 def test_escaped_and_plain_quotation_marks(tmp_path: Path) -> None:

@@ -192,6 +192,8 @@ def test_the_encoding_to_name_is_told_by_how_much_of_it_there_is(tmp_path: Path)
     refused(
         put(tmp_path, "b.csv", "id,text\n1,caf\u00e9 au lait\n".encode("cp1252")), "iconv -f WINDOWS-1252 -t UTF-8", 2
     )
+    mixed = "id,text\n1,How do you say hello in Chinese, please? It is \u4f60\u597d and this is very common.\n"
+    refused(put(tmp_path, "d.csv", mixed.encode("gb18030")), r"where ENCODING may be GB18030", 2)
     refused(put(tmp_path, "c.txt", "id\ttext\r\n1\ta\r\n".encode("utf-16")), "the file is UTF-16: save it as UTF-8", 1)
 
 

@@ -72,7 +72,7 @@ class Arrangement:
             told += f"; {', '.join(self.own)} by {'its own name' if len(self.own) == 1 else 'their own names'}"
         if numeric := [name for name, number in self.numbers.items() if number]:
             told += f"{'; ' * bool(told)}the numbers of {' and '.join(numeric)} are read as text"
-        left = [each for each in self.columns if each not in ITEM_KEYS and each not in self.mapped]
+        left = [each for each in self.columns if each not in {*ITEM_KEYS, *self.mapped, *self.systems}]
         if self.bare and (prompt := likely_instruction(left, self.lengths)):
             alone = f"no instruction, so the judge sees the response alone: {in_words([('instruction', prompt)])} if"
             told += f"{'; ' * bool(told)}{alone} {prompt!r} is what was asked"
@@ -174,7 +174,9 @@ class Arranger:
             value = value | self._guess(guessed, shape, record, columns_of)
         if self.reading.ids != "line":
             try:
-                value = with_system_turn(with_conversations(value, shape.messages), shape.system)
+                value = with_system_turn(
+                    with_conversations(value, shape.messages, written=self.reading.ids == "content"), shape.system
+                )
             except DataError as error:
                 told = str(error).removeprefix(f"field {error.field!r}: ")
                 raise DataError(told, path=self._path, line=record.line, field=error.field) from None

@@ -259,24 +259,25 @@ def lacking(
     used = {column for column, field in mapped.items() if field != "gold (guessed)"}
     others = {*GOLD_LIKE, *(SYSTEM if needed == 1 else ())}
     left = [each for each in columns if each not in used and each not in ITEM_KEYS and plain_name(each) not in others]
-    for each in left if needed == 1 else ():
-        if lengths is not None and not lengths.get(each, 0):
-            continue
-        if not _speaks_of(each, _ASIDE) and (near := near_miss(plain_name(each), NAMES["response"])):
-            told = (
-                f"no column is recognised as the response; the columns are {', '.join(columns)}: did you mean {near!r} "
-            )
-            return f"{told}by {each!r}? Then rename it, or name it with {in_words([('response', each)])}"
+    text = [each for each in left if lengths is None or lengths.get(each, 0)]
+    slips = {
+        each: near
+        for each in (text if needed == 1 else ())
+        if not _speaks_of(each, _ASIDE) and (near := near_miss(plain_name(each), NAMES["response"]))
+    }
     asked = "instruction" in columns or any(field.startswith("instruction") for field in mapped.values())
-    likely = likely_responses(left, lengths or {}, needed, asked=asked) if left else []
+    likely = [*slips][:1] or (likely_responses(left, lengths or {}, needed, asked=asked) if left else [])
     named = [*likely, *("COLUMN", "OTHER")[len(likely) :]][:needed]
     fields = ["response"] if needed == 1 else ["response_0", "response_1"]
     moves = list(zip(fields, named, strict=True))
     prompt = "" if asked else likely_instruction([each for each in left if each not in likely], lengths or {})
     if prompt:
         moves.insert(0, ("instruction", prompt))
-    told = f"no column is recognised as {what}; the columns are {', '.join(columns)}: name it with {in_words(moves)}"
-    if needed == 1 and prompt:
+    told = f"no column is recognised as {what}; the columns are {', '.join(columns)}: "
+    if slips:
+        told += f"did you mean {slips[likely[0]]!r} by {likely[0]!r}? Then rename it, or "
+    told += f"name it with {in_words(moves)}"
+    if needed == 1 and prompt and likely:
         told += ", if these are the question and the answer to judge"
     graded = [each for each in left if _speaks_of(each, _GRADED) and not (lengths or {each: 1}).get(each, 0)]
     if needed == 1 and len(graded) == 1:
@@ -302,9 +303,7 @@ def likely_responses(left: Sequence[str], lengths: Mapping[str, int], needed: in
     text = _texts(plain, lengths, at_least=needed + unnamed)
     if unnamed and len(text) > needed:
         text = text[1:]
-    rest = [each for each in left if each not in said and each not in text]
-    best = [*said, *text, *sorted(rest, key=lambda each: lengths.get(each, 0), reverse=True)]
-    chosen = set(best[:needed])
+    chosen = {*[*said, *text][:needed]}
     return [each for each in left if each in chosen]
 
 
@@ -324,7 +323,8 @@ def _texts(columns: Sequence[str], lengths: Mapping[str, int], at_least: int) ->
 
 
 def _speaks_of(column: str, words: re.Pattern[str]) -> bool:
-    return words.search(f"_{plain_name(column)}_") is not None
+    words_of = plain_name(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", column))  # camelCase, too
+    return words.search(f"_{words_of}_") is not None
 
 
 def winner(value: Any, systems: Sequence[str], columns: Sequence[str]) -> str:

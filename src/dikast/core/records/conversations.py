@@ -6,6 +6,7 @@ Calls of tools and their results are turns of the assistant, as text. If a respo
 the turns after those that it shares with the prompt.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,10 +18,21 @@ from dikast.core.part import number_as_text
 
 _ROLES = {"human": "user", "gpt": "assistant", "chatgpt": "assistant", "bot": "assistant", "model": "assistant"}
 _PLACE = "<image>"
+_PRINTED = re.compile(r"\s*\[\s*\{'(role|content|from|value)':")
 _JOINED = (
     """jq -c --slurpfile q QUESTIONS '. as $a | $q[] | select(.question_id == $a.question_id) | {id:"""
     """ "\\(.question_id)", instruction: .turns[0], response: $a.choices[0].turns[0], model: $a.model_id}' ANSWERS >"""
     """ OTHER.jsonl"""
+)
+_BATCHED = (
+    """jq -c --slurpfile q REQUESTS '. as $a | $q[] | select(.custom_id == $a.custom_id) | {id: .custom_id,"""
+    """ instruction: .body.messages, response: $a.response.body.choices[0].message.content, model: .body.model}'"""
+    """ REPLIES > OTHER.jsonl"""
+)
+_GEMINI = (
+    """jq -c '{messages: [.contents[] | {role: (.role // "user"),"""
+    """ content: ([.parts[].text // empty] | join("\\n"))}]}'"""
+    """ FILE > OTHER.jsonl"""
 )
 
 _OTHERS: tuple[tuple[frozenset[str], str, str], ...] = (
@@ -39,6 +51,22 @@ _OTHERS: tuple[tuple[frozenset[str], str, str], ...] = (
         frozenset({"question_id", "category", "turns"}),
         "a question of MT-Bench without an answer, which is in another file (ANSWERS)",
         _JOINED.replace("QUESTIONS", "FILE"),
+    ),
+    (
+        frozenset({"custom_id", "response", "error"}),
+        "a reply of OpenAI's batch API, whose request is in another file (REQUESTS)",
+        _BATCHED.replace("REPLIES", "FILE"),
+    ),
+    (
+        frozenset({"custom_id", "method", "url", "body"}),
+        "a request of OpenAI's batch API without a reply, which is in another file (REPLIES)",
+        _BATCHED.replace("REQUESTS", "FILE"),
+    ),
+    (
+        frozenset({"data", "annotations"}),
+        "a task of Label Studio",
+        """jq -c '(if type == "array" then .[] else . end) | {id: "\\(.id)"} + .data +"""
+        """ {gold: (.annotations[0].result[0].value // {} | .rating // .number // .choices[0])}' FILE > OTHER.jsonl""",
     ),
 )
 
@@ -85,8 +113,12 @@ def _called(turn: Mapping[str, Any]) -> str:
     return "\n".join(told)
 
 
-def with_conversations(value: dict[str, Any], messages: str) -> dict[str, Any]:
-    """The fields of a record with its conversations taken apart; `messages` is the column of one that holds both."""
+def with_conversations(value: dict[str, Any], messages: str, *, written: bool = True) -> dict[str, Any]:
+    """The fields of a record with its conversations taken apart; `messages` is the column of one that holds both.
+
+    `written`: also those that the cells of several responses hold as text.
+    """
+    value = _read_from_text(value) if written else value
     if messages and (turns := turns_in(value.get(messages))) is not None:
         value = {key: each for key, each in value.items() if key != messages}
         if value.get("response") is None and value.get("responses") is None and turns[-1]["role"] == "assistant":
@@ -121,6 +153,45 @@ def with_conversations(value: dict[str, Any], messages: str) -> dict[str, Any]:
             value = {**value, "instruction": shared}
         value = {**value, **({"responses": replies} if several is not None else {"response": replies[0]})}
     return _placed(value)
+
+
+def _read_from_text(value: dict[str, Any]) -> dict[str, Any]:
+    """The record with responses that are conversations written as JSON, as CSV tables of preferences have them: each as
+    a list of turns, or prompt and responses each as a list with the texts of that side. Other text stays.
+    """
+    said, asked = value.get("responses"), value.get("instruction")
+    if not isinstance(said, list) or not all(isinstance(each, str) and each.lstrip()[:1] == "[" for each in said):
+        return value
+    if any(map(_PRINTED.match, said)):
+        told = "a conversation as Python prints it, which cannot be read back: write the table as JSONL or Parquet"
+        raise DataError(f"{told} (frame.to_parquet, or frame.to_json with lines=True)", field="responses")
+    talks = [turns_in(each) or [] for each in said]
+    if all(talk and talk[-1]["role"] == "assistant" for talk in talks):
+        alike = all(talk[0] == talks[0][0] for talk in talks) or {len(talk) for talk in talks} == {1}
+        return {**value, "responses": talks} if alike else value
+    sides = [_texts_in(each) for each in (asked, *said)]
+    if not sides[0] or any(len(side) != len(sides[0]) for side in sides):
+        return value
+    talks = [
+        [
+            {"role": role, "content": text}
+            for both in zip(sides[0], side, strict=True)
+            for role, text in zip(("user", "assistant"), both, strict=True)
+        ]
+        for side in sides[1:]
+    ]
+    return {**value, "responses": talks}
+
+
+def _texts_in(cell: Any) -> list[str]:
+    """The texts of a JSON list in a cell, null as an empty one; none for any other cell."""
+    try:
+        found = orjson.loads(cell) if isinstance(cell, str) else None
+    except orjson.JSONDecodeError:
+        return []
+    if not isinstance(found, list) or not all(each is None or isinstance(each, str) for each in found):
+        return []
+    return [each or "" for each in found]
 
 
 def with_system_turn(value: dict[str, Any], column: str) -> dict[str, Any]:
@@ -179,8 +250,14 @@ def foreign_record(value: Mapping[str, Any]) -> str:
     """What a record is and how to make its texts columns; "" for a record that may hold them."""
     if isinstance(value.get("fields"), dict) and isinstance(value.get("responses"), dict):
         return "an Argilla record: make its fields columns (jq -c '{id} + .fields' FILE > OTHER.jsonl)"
-    if any(name in value for name in NAMES["response"]):
+    if "_task_hash" in value and value.get("answer") in ("accept", "reject", "ignore"):
+        told = "an annotation of Prodigy, whose 'answer' is what the annotator decided: name the text to judge with"
+        return f"{told} --map response=COLUMN, and what people said of it with --map gold=COLUMN"
+    if any(isinstance(value.get(name), str | list) for name in NAMES["response"]):
         return ""
+    turns = value.get("contents")
+    if isinstance(turns, list) and turns and all(isinstance(turn, dict) and "parts" in turn for turn in turns):
+        return f"a conversation with Gemini: make turns with roles of it ({_GEMINI})"
     for keys, told, command in _OTHERS:
         if keys <= value.keys() and any(isinstance(value[key], list | dict) for key in keys):
             return f"{told}: make its texts columns ({command})"

@@ -3,6 +3,7 @@
 import gzip
 import io
 import os
+import re
 import sys
 import zlib
 from collections.abc import Iterator
@@ -139,8 +140,10 @@ def text_of_line(line: Line, path: str) -> str:
 
 
 def _iconv(raw: bytes) -> str:
-    """The command that makes UTF-8 of the file; few bytes beyond ASCII are the accents of a Western encoding."""
-    if sum(byte > 127 for byte in raw) < _MOST_ACCENTS * len(raw):
+    """The command that makes UTF-8 of the file; few bytes beyond ASCII, mostly alone, are the accents of a
+    Western encoding.
+    """
+    if sum(byte > 127 for byte in raw) < _MOST_ACCENTS * len(raw) and not re.search(rb"[\x80-\xff]{4}", raw):
         return "iconv -f WINDOWS-1252 -t UTF-8 FILE > OTHER"
     return "iconv -f ENCODING -t UTF-8 FILE > OTHER, where ENCODING may be GB18030, SHIFT_JIS or WINDOWS-1251"
 
