@@ -190,6 +190,13 @@ def test_what_is_brought_replaces_no_group_of_the_bench_and_gold_of_its_rows_is_
     brought = from_file(items, answers, ("topic",))
     assert [item.gold for item in brought.items] == [3, 1]
     assert "gold of 1 response from answers.jsonl" in brought.told[-1]
+    answers.write_text(
+        '{"id": "1", "response": "4", "human_score": 5}\n{"id": "2", "response": "6", "human_score": 4}\n'
+    )
+    guessed = from_file(items, answers, ("topic",))
+    assert [item.gold for item in guessed.items] == [1, 1]  # a guess replaces no gold of the rows
+    assert [item.meta["human_score"] for item in guessed.items] == [5, 4]
+    assert not any("gold" in told for told in guessed.told)
     answers.write_text('{"id": "1", "response": "4", "topic": "words"}\n')
     with pytest.raises(UserError, match=r"answers.jsonl:1: field 'topic': 'words' here and 'sums' in the row '1'"):
         from_file(items, answers, ("topic",))

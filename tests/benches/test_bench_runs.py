@@ -405,6 +405,30 @@ def test_criteria_of_one_response_are_no_independent_rows(tmp_path: Path) -> Non
     assert official["high"] - official["value"] == pytest.approx(2.3646 * whole.mean(1).std(ddof=1) / 8**0.5, rel=1e-4)
 
 
+def test_a_column_that_looks_like_gold_is_a_guess_which_bench_flags_can_answer(tmp_path: Path) -> None:
+    rows = [{"id": f"q{i}", "q": f"{i}?"} for i in range(60)]
+    keys: dict[str, Any] = {
+        "kind": "scores", "fields": {"id": "id", "instruction": "q"}, "responses": "to be brought",
+        "official": {"metric": "mean score"},
+    }  # fmt: skip
+    bench, answers = own(tmp_path, rows, **keys), tmp_path / "answers.jsonl"
+    for place, (column, said) in enumerate({"human_score": range(10, 70), "winner": "ab" * 30}.items()):
+        answers.write_text(
+            "".join(json.dumps({"id": f"q{i}", "response": "x", column: each}) + "\n" for i, each in enumerate(said))
+        )
+        out = tmp_path / f"out{place}"
+        judge_own(bench, "mock:random", out, "--responses", answers)
+        notes = " ".join(json.loads((out / "mine/summary.json").read_text())["notes"])
+        assert f"'{column}'" in notes
+        assert "`dikast bench report RUN --gold COLUMN`" in notes
+        assert "--map" not in notes
+    people = json.loads(
+        run("report", tmp_path / "out0", "--gold", "human_score", "--equate", "0-100", "--draws", 20, "--json").stdout
+    )[0]
+    assert people["ours"]["ours: pearson"]["n"] == 60
+    assert "scores were put on gold's scale 0-100 by equal ranks" in people["told"]
+
+
 def test_brought_gold_of_a_reference_judge_ranks_the_models(tmp_path: Path) -> None:
     rows = [{"question_id": f"q{i}", "question": f"{i}?", "answer": "a"} for i in range(3)]
     keys = {key: yaml.safe_load(_listed("mmhal"))[key] for key in ("kind", "fields", "official", "responses")}
@@ -655,7 +679,9 @@ def _row(bench: Bench, said: str) -> dict[str, Any]:
         row[bench.rubrics.column] = ["Brief"]
     if bench.reader == "conversation pair":
         talk = [{"role": "user", "content": said}, {"role": "assistant", "content": f"an answer of {bench.name}"}]
-        row |= {"turn": 1} | {str(bench.fields[name]): talk for name in ("response_0", "response_1")}
+        row |= {"turn": 1, "judge": "expert_1"} | {
+            str(bench.fields[name]): talk for name in ("response_0", "response_1")
+        }
     return row
 
 

@@ -272,7 +272,11 @@ def test_a_later_turn_is_judged_with_what_was_said_before_it(tmp_path: Path) -> 
         "conversation_a": talk("Q1?", "one A", "Q2?", "two A"),
         "conversation_b": talk("Q1?", "one B", "Q2?", "two B"),
     }
-    rows = [{"question_id": i, **both, "turn": turn, "winner": winner} for i, (turn, winner, *_) in enumerate(votes)]
+    who = ["expert_7", "author_1", "expert_7", "expert_12", "author_1", "expert_7"]
+    rows = [
+        {"question_id": i, **both, "turn": turn, "winner": winner, "judge": judge}
+        for i, ((turn, winner, *_), judge) in enumerate(zip(votes, who, strict=True))
+    ]
     keys = {**listed("mt-bench-human"), "reader": "conversation pair"}
     bench, judge = own(tmp_path, rows, **keys), tmp_path / "r.jsonl"
     told = choices(judge, {str(i): (one, two) for i, (*_, one, two) in enumerate(votes)})
@@ -286,6 +290,11 @@ def test_a_later_turn_is_judged_with_what_was_said_before_it(tmp_path: Path) -> 
     assert figure(found, "agreement with ties")["value"] == 3 / 6
     without = figure(found, "agreement without ties")
     assert (without["n"], without["value"]) == (3, pytest.approx(2 / 3))  # the first, the fourth and the fifth
+    groups = next(each["groups"] for each in found["official"] if each["metric"] == "agreement with ties")
+    experts = {turn: (groups[f"expert, turn {turn}"]["n"], groups[f"expert, turn {turn}"]["value"]) for turn in (1, 2)}
+    assert experts == {1: (2, 1 / 2), 2: (2, 1)}  # the first and the last; the third and the fourth: theirs to print
+    assert groups["author, turn 2"]["n"] == groups["author, turn 1"]["n"] == 1
+    assert "experts alone" in " ".join(listed("mt-bench-human")["official"]["trap"].split())
     for change, message in (
         ({"turn": 3}, "answers 3 questions"), ({"turn": "x"}, "no turn of a conversation"),
         ({"conversation_b": talk("Other?", "b")}, "asks other questions"),
@@ -294,6 +303,28 @@ def test_a_later_turn_is_judged_with_what_was_said_before_it(tmp_path: Path) -> 
         done = run("run", bench, "--judge", told, "--data", tmp_path, "--out", tmp_path / "bad")
         assert message in str(done.exception)
         assert "line 1" in str(done.exception) or ":1" in str(done.exception)
+
+
+@pytest.mark.parametrize(
+    ("failures", "points"), [("tie", (2 / 4, 0.0, 1)), ("wrong", (1 / 4, 0.0, 2)), ("skipped", (1 / 2, 0.0, 1))]
+)
+def test_a_missing_verdict_is_a_tie_in_joined_orders_too(
+    failures: str, points: tuple[float, float, int], tmp_path: Path
+) -> None:
+    """Gold is tie, tie, a, a; joined verdicts: tie, missing (one order), missing (one order), b."""
+    rows = [
+        {"id": f"p{i}", "q": f"{i}?", "a": "x", "b": "y", "says": says}
+        for i, says in enumerate(["tie"] * 2 + ["a"] * 2)
+    ]
+    keys: dict[str, Any] = {
+        "kind": "pairs", "fields": {"id": "id", "instruction": "q", "response_0": "a", "response_1": "b"},
+        "gold": {"column": "says"},
+        "official": {"metric": ["agreement with ties", "agreement without ties"], "failures": failures},
+    }  # fmt: skip
+    judge = choices(tmp_path / "r.jsonl", {"p0": ("tie", "tie"), "p1": ("a", ""), "p2": ("", "a"), "p3": ("b", "b")})
+    found = judge_own(own(tmp_path, rows, **keys), judge, tmp_path / "out", *OF_CHOICES, code=3)
+    without = figure(found, "agreement without ties")
+    assert (figure(found, "agreement with ties")["value"], without["value"], without["n"]) == points
 
 
 def test_floors_are_what_a_judge_of_one_slot_earns_by_the_official_rule(tmp_path: Path) -> None:

@@ -83,12 +83,14 @@ def from_file(
                 told_of = f"field {name!r}: {each.meta[name]!r:.40} here and {item.meta[name]!r:.40} {of}"
                 raise UserError(f"{each.origin}: {told_of}: give the column another name")
     found = [_with(item, each, groups, alone=len(given[item.id]) == 1) for item, each in pairs]
-    if gold := sum(each.gold is not None for _, each in pairs):
-        guessed = next(
-            (each.gold_from for answers in given.values() for each in answers.values() if each.gold_from), ""
-        )
-        told.append(f"gold of {counted(gold, 'response')} from {path.name}" + (f", column {guessed!r}" * bool(guessed)))
-    row_of = {new.id: item.id if each.gold is None else None for new, (item, each) in zip(found, pairs, strict=True)}
+    golden = [each for item, each in pairs if _has_gold(item, each)]
+    if golden:
+        guessed = next((each.gold_from for each in golden if each.gold_from), "")
+        of = f", guessed from the column {guessed!r}" if guessed else ""
+        told.append(f"gold of {counted(len(golden), 'response')} from {path.name}{of}")
+    row_of = {
+        new.id: None if _has_gold(item, each) else item.id for new, (item, each) in zip(found, pairs, strict=True)
+    }
     prompts = {new.id: said for new, (_, each) in zip(found, pairs, strict=True) if (said := _prompt_of(each))}
     return Brought(found, (_answered(path, found), *told), row_of, prompts)
 
@@ -105,13 +107,19 @@ def _prompt_of(record: Item) -> str:
     return said if isinstance(said, str) else "\n\n".join(text_of(turn.content) for turn in record.instruction)
 
 
+def _has_gold(item: Item, brought: Item) -> bool:
+    """Whether a record's gold counts: named gold always does, a guess only where the row has none."""
+    return brought.gold is not None and (not brought.gold_from or item.gold is None)
+
+
 def _with(item: Item, brought: Item, groups: Collection[str], *, alone: bool) -> Item:
     """The item with a response, and what its record says beside it."""
     return replace(
         item,
         id=item.id if alone else f"{item.id}/{brought.meta[MODEL]}",
         responses=(*item.responses, *brought.responses),
-        gold=item.gold if brought.gold is None else brought.gold,
+        gold=brought.gold if _has_gold(item, brought) else item.gold,
+        gold_from=brought.gold_from if _has_gold(item, brought) else "",
         rubric=brought.rubric or item.rubric,
         reference=brought.reference or item.reference,
         meta={

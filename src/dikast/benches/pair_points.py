@@ -87,11 +87,13 @@ def _joined(bench: Bench, given: Paired, *, ties: bool) -> Floats:
     if given.one_order:
         return np.full(len(given.gold), math.nan)
     (one, known), (two, known_swapped) = games_of(given)
-    joined = np.where(one == two, one, TIE)
-    earned = np.where(known & known_swapped, (joined == given.gold).astype(float), CREDIT[bench.official.failures])
+    said = known & known_swapped
+    joined = np.where((one == two) & said, one, TIE)
+    said |= bench.official.failures == "tie"
+    earned = np.where(said, (joined == given.gold).astype(float), CREDIT[bench.official.failures])
     if ties:
         return earned
-    tied = (known & known_swapped & (joined == TIE)) | (given.gold == TIE)
+    tied = (said & (joined == TIE)) | (given.gold == TIE)
     return np.where(tied, math.nan, earned)
 
 

@@ -172,11 +172,13 @@ def _number(value: Any, column: str) -> float:
 
 
 def group_of_row(row: Mapping[str, Any], column: str, path: str) -> str:
-    """The group of a row of the file at `path`: what its column says, the file's or the folder's name."""
+    """The group of a row of the file at `path`: its column, text with `{COLUMN}` in it, the file's or folder's name."""
     if column == "@folder":
         return folder_of(path)
     if column == "@file":
         return Path(path).name.partition(".")[0]
+    if "{" in column:
+        return _COLUMN.sub(lambda found: group_of_row(row, found[1], path), column)
     column, ends, cut = column.partition("/")
     value = due_at(row, column, nullable=True)
     word = "none" if value is None else str(value)

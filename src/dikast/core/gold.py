@@ -136,13 +136,14 @@ class GoldCheck:
     """Gathers gold that does not lie on its scale, over all questions of a run or of one item.
 
     `equate` is the scale that gold is said to lie on; without it, it is that of each rubric. `scores` allows
-    preferences as well as scores if single responses are asked about (pairs that are compared by their scores). `cures`
-    are told in the place of flags, where items were made by other means.
+    preferences as well as scores if single responses are asked about (pairs that are compared by their scores). Where
+    items were made by other means than flags, `cures` are told in their place, and `named` of a column like gold.
     """
 
     equate: Scale | None = None
     pairs: bool = False
     cures: Sequence[str] = ()
+    named: str = ""
     looked: int = 0
     wrong: int = 0
     none: int = 0  # values that say in text that there is no gold
@@ -256,13 +257,16 @@ class GoldCheck:
             name = self.guessed
             if self._alone:
                 return (
-                    f"{name!r} was guessed to be gold but {self._guess}, so it is metadata only: write a, b or tie; "
-                    f"--map gold={name} reads 0 as the first response and 1 as the second",
+                    f"{name!r} was guessed to be gold but {self._guess}, so it is metadata only: "
+                    + (
+                        self.named
+                        or f"write a, b or tie; --map gold={name} reads 0 as the first response and 1 as the second"
+                    ),
                 )
             return (
                 f"{name!r} was guessed to be gold but does not lie on the scale ({self.guesses_off:,} of "
-                f"{self.looked:,} values; {self._guess}), so it is metadata only: --map gold={name} makes it gold, "
-                "with --scale or --equate",
+                f"{self.looked:,} values; {self._guess}), so it is metadata only: "
+                + (self.named or f"--map gold={name} makes it gold, with --scale or --equate"),
             )
         if self.none:
             return (f"{self.none:,} of {self.looked:,} gold values say that there is none (N/A or the like)",)
@@ -278,10 +282,11 @@ class GoldCheck:
             )
         listed = ", ".join(map(repr, self.like))
         verb = "look" if len(self.like) > 1 else "looks"
-        return (
-            f"{listed} {verb} like gold, kept as metadata: --map {shlex.quote(f'gold={name}')} names it as gold, or "
-            f"audit the run with --gold-file ITEMS --gold {shlex.quote(name)}",
+        cure = self.named or (
+            f"--map {shlex.quote(f'gold={name}')} names it as gold, or audit the run with --gold-file ITEMS --gold "
+            f"{shlex.quote(name)}"
         )
+        return (f"{listed} {verb} like gold, kept as metadata: {cure}",)
 
     def _seen(self) -> str:
         told = []

@@ -40,7 +40,8 @@ class Source:
 
     `without`: `rubric` asks by the scale of an item's rubric alone, `reference` leaves references out, `media`
     pictures and clips. `origins`: where each item of a copy came from, by its line, for messages.
-    `gold_cures`: what to do about gold off its scale, where that is not what flags say.
+    `gold_cures`: what to do about gold off its scale, where that is not what flags say; `gold_named` about a column
+    that looks like gold.
     """
 
     path: str
@@ -49,6 +50,7 @@ class Source:
     without: tuple[str, ...] = ()
     origins: Callable[[int], str] | None = field(default=None, compare=False)
     gold_cures: tuple[str, ...] = field(default=(), compare=False)
+    gold_named: str = field(default="", compare=False)
 
     def items(
         self, on_error: Callable[[DataError], None] | None = None, reading: Arrangement | None = None

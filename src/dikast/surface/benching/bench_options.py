@@ -6,6 +6,7 @@ from typing import Literal
 
 from dikast.audit.plan import AuditPlan
 from dikast.core.checking import like, option
+from dikast.core.scale import Scale
 from dikast.judging.run_options import FormatOptions, RunnerOptions, RunOptions
 
 
@@ -72,6 +73,9 @@ class BenchReportOptions:
     judge: str = option("", help="For a file of verdicts: the judge's name.")
     gold: tuple[str, ...] = option(
         (), metavar="COLUMN", help="For runs: gold from this column of the items' metadata; repeat for several raters."
+    )
+    equate: Scale | None = option(
+        None, metavar="SCALE", help="For runs: the scale of the gold of --gold, on which scores are put by equal ranks."
     )
     draws: int = like(AuditPlan, "draws")
     level: float = like(AuditPlan, "level")

@@ -50,10 +50,12 @@ def cards_of(asked: BenchReportOptions) -> list[Scorecard]:
             raise UserError(f"{each}: holds no run of `dikast bench run`")
         for folder in folders:
             for judged in judge_folders(folder):
-                plan, told = _with_columns(
-                    AuditPlan(judged, gold=asked.gold, draws=asked.draws, level=asked.level, seed=asked.seed),
-                    bench_of(folder),
+                plan = AuditPlan(
+                    judged, gold=asked.gold, equate=asked.equate, draws=asked.draws, level=asked.level, seed=asked.seed
                 )
+                plan, told = _with_columns(plan, bench_of(folder))
+                if asked.equate is not None:
+                    told = (*told, f"scores were put on gold's scale {asked.equate} by equal ranks")
                 found.append(scorecard(judged, plan, about=folder, told=told))
     return with_differences(found)
 

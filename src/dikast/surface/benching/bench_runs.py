@@ -57,6 +57,10 @@ _GOLD_CURES = (
     "--rubric, or 'rubric' in that file, names a rubric on gold's scale",
     "gold that was brought with --responses may have a rubric of its own in its record",
 )
+_GOLD_NAMED = (
+    "`dikast bench report RUN --gold COLUMN` measures against it (with --equate where its scale is another); in "
+    "--responses, a column `gold` is gold"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,4 +300,4 @@ def _items_of(run: BenchRun) -> Iterator[Source]:
                 write_records(folder / RATERS, said)
             record(folder, {name: checksum(folder / name) for name in (ITEMS, RATERS) if (folder / name).exists()})
             write_checked(folder / BENCH, orjson.dumps(run.about, option=orjson.OPT_INDENT_2) + b"\n")
-        yield Source(str(folder / ITEMS), without=run.told.ask.without, gold_cures=_GOLD_CURES)
+        yield Source(str(folder / ITEMS), without=run.told.ask.without, gold_cures=_GOLD_CURES, gold_named=_GOLD_NAMED)
