@@ -109,6 +109,46 @@ def test_a_half_written_run_shows_what_is_there(viewed: Viewed, folder: Path) ->
     assert f"{there} of {there} rows" in told
 
 
+def test_a_run_that_lost_verdicts_is_not_finished(tmp_path: Path) -> None:
+    """Its summary counts what is no longer there; the command that made it resumes it."""
+    items = runs.write_jsonl(tmp_path / "items.jsonl", runs.rows(8))
+    run = grade(items, tmp_path / "runs" / "one", "mock:oracle")
+    pages = fresh(tmp_path)
+    assert "finished 8 of 8 questions" in words(pages.run({"of": "one"}))
+    lines = (run / "verdicts.jsonl").read_bytes().splitlines(keepends=True)
+    (run / "verdicts.jsonl").write_bytes(b"".join(lines[:3]))
+    os.utime(run / "verdicts.jsonl", (1e9, 1e9))
+    pages.index._looked = -1e9  # as after a while
+    pages.index._took.clear()
+    for each in (pages, fresh(tmp_path)):
+        told = words(each.run({"of": "one"}))
+        assert "unfinished 3 of 8 questions" in told
+        assert "Result" not in told
+    grade(items, run, "mock:oracle")
+    assert "finished 8 of 8 questions" in words(fresh(tmp_path).run({"of": "one"}))
+
+
+def test_a_panel_is_whole_and_compared_by_its_judges(tmp_path: Path) -> None:
+    items = runs.write_jsonl(tmp_path / "items.jsonl", runs.rows(6))
+    grade(items, tmp_path / "runs" / "panel", "mock:oracle", "--judge", "mock:oracle,r=.5")
+    grade(items, tmp_path / "runs" / "one", "mock:oracle")
+    pages = fresh(tmp_path)
+    told = pages.run({"of": "panel"})
+    assert "still being written" not in words(told)
+    assert "data-live" not in told.partition("<script>")[0]
+    with pytest.raises(UserError, match="panel is a panel, without verdicts of its own"):
+        pages.compare({}, ["panel", "one"])
+
+
+def test_two_runs_that_say_the_same_have_no_other_answer(tmp_path: Path) -> None:
+    items = runs.write_jsonl(tmp_path / "items.jsonl", runs.rows(6))
+    for name in ("one", "two"):
+        grade(items, tmp_path / "runs" / name, "mock:oracle")
+    told = words(fresh(tmp_path).compare({}, ["one", "two"]))
+    assert "Nothing: judge, prompt, rubrics and items are the same." in told
+    assert "What changed" not in told
+
+
 def test_an_item_shows_texts_verdict_and_gold(viewed: Viewed) -> None:
     page = viewed.page("/run", of="march/second", q="i17")
     told = words(viewed.ask(first_link(page, "/item"))[1])

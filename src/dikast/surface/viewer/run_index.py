@@ -110,7 +110,7 @@ class RunIndex:
         self._writing, self._looked, self._listed = threading.Lock(), -1e9, False
         self._took: dict[str, tuple[float, float]] = {}  # run -> when it was read last, and how long that took
         self.path = file or root / FILE
-        if file is None and not _can_hold(root):
+        if file is None and not os.access(root, os.W_OK):
             self._scratch = tempfile.TemporaryDirectory(prefix="dikast-view-")
             self.path = Path(self._scratch.name) / FILE
         self._begin()
@@ -224,7 +224,8 @@ class RunIndex:
         columns = ", ".join(name for name in Listed._fields if name != "whole")
         with self._opened() as db:
             found = db.execute(
-                f"select {columns}, indexed=mark from run where {where} order by {order}, path limit ? offset ?",
+                f"select {columns}, indexed=mark or kind='panel' from run where {where} order by {order}, path"
+                " limit ? offset ?",
                 (*values, most, at),
             )
             return [Listed._make((*row[:-1], bool(row[-1]))) for row in found]
@@ -316,18 +317,22 @@ class RunIndex:
         if mark is None:
             return
         db.execute("delete from row where run=?", (run.id,))
-        why, gold, differing, compared, place = "", False, 0, 0, 0
+        why, gold, differing, compared, place, answers = "", False, 0, 0, 0, 0
         try:
             for place, (row, told) in enumerate(indexed_rows(self.root / run.path), 1):
                 gold |= bool(row[5])
                 compared += row[6] is not None
                 differing += bool(row[6])
+                answers += len(orjson.loads(told[2]))
                 db.execute("insert into row values(?,?,?,?,?,?,?,?,?,?,?,?,?)", (run.id, place, *row, *told))
         except UserError as error:
             why = str(error)
         except OSError as error:
             why = f"{run.path}: cannot be read ({error.strerror or error})"
         state, why = ("damaged", why) if why else (run.state, run.why)
+        if state == "finished" and answers < run.planned:  # the summary is of verdicts that are no longer there
+            state = "unfinished"
+            db.execute("update run set answered=?, figure='' where id=?", (answers, run.id))
         db.execute(
             "update run set indexed=?, rows=?, differing=?, compared=?, state=?, why=? where id=?",
             (mark[0], place, differing if gold else None, compared, state, why, run.id),
@@ -355,10 +360,6 @@ def index_version() -> int:
     return zlib.crc32(f"{_VERSION} {version('dikast')}".encode()) >> 1
 
 
-def _can_hold(root: Path) -> bool:
-    return os.access(root, os.W_OK)
-
-
 def _drop(db: sqlite3.Connection, path: str) -> None:
     db.execute("delete from row where run=(select id from run where path=?)", (path,))
     db.execute("delete from run where path=?", (path,))
@@ -372,10 +373,10 @@ def _put(db: sqlite3.Connection, facts: RunFacts, signature: str, mark: str) -> 
     search = " ".join((facts.path, facts.judge, facts.data, facts.rubric, facts.format, facts.kind)).casefold()
     names = ", ".join((*_FACTS, "signature", "mark", "search"))
     again = ", ".join(f"{name}=excluded.{name}" for name in (*_FACTS[1:], "signature", "mark", "search"))
-    damaged = ", indexed=case when 'damaged' in (run.state, excluded.state) then '' else indexed end"
+    stale = ", indexed=case when run.state != excluded.state then '' else indexed end"
     db.execute(
         f"insert into run({names}, indexed, compared, rows) values({', '.join('?' * (len(told) + 3))}, '', 0, 0)"
-        f" on conflict(path) do update set {again}{damaged}",
+        f" on conflict(path) do update set {again}{stale}",
         (*told, signature, mark, search),
     )
 

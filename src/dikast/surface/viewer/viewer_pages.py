@@ -164,6 +164,9 @@ class ViewerPages:
         if len(named) != 2 or named[0] == named[1]:
             raise UserError(f"Choose two runs to compare: {len(set(named))} were chosen.")
         one, two = (self._run(each) for each in named)
+        for each in (one, two):
+            if each.kind == "panel":
+                raise UserError(f"{each.path} is a panel, without verdicts of its own: compare the runs of its judges.")
         given = {"q": query.get("q", ""), "show": query.get("show", "changed")}
         if given["show"] not in SHOWS:
             given["show"] = "changed"
