@@ -33,7 +33,7 @@ from dikast.surface.viewer.run_folders import (
 )
 
 FILE = ".dikast-view.sqlite"
-_VERSION = 4  # raised when the same runs give other rows, as a test says that compares them
+_VERSION = 5  # raised when the same runs give other rows or states; a test compares the rows
 AT_ONCE = 16 * 2**20  # bytes of verdicts that are indexed while a page waits
 _BLOCK = 2000
 _FRESH = 1.0  # seconds for which the folder is taken to be as it was
