@@ -224,6 +224,19 @@ def test_prompts_that_stand_in_both_files_are_counted_when_forced(options: Made,
     assert checked(options(held_out=scenes / "prompts/items-00000.jsonl", force=True)).overlap == 20
 
 
+def test_a_plan_that_could_not_be_written_is_written_by_the_next_run(options: Made, tmp_path: Path) -> None:
+    from dikast.alignment.align import _check_plan
+    from dikast.alignment.align_inputs import checked
+
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "checksums.json").write_text('{"align.json": ["00000000"]}')  # as a full disk, or a kill, leaves the folder
+    (run / "align.json.part").write_text("{")
+    _check_plan(run, checked(options()))
+    assert (run / "align.json").is_file()
+    assert changed_files(run) == {}
+
+
 @pytest.mark.slow
 def test_prompts_that_all_tie_end_the_run_with_the_reason(options: Made) -> None:
     done = align(options(judge="mock:constant"))

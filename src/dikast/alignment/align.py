@@ -37,7 +37,7 @@ from dikast.core.output_folder import one_writer
 from dikast.core.part import text_of
 from dikast.core.runs.examine import damaged
 from dikast.core.runs.opening import tell_writer
-from dikast.core.runs.run_files import changed_files, write_checked
+from dikast.core.runs.run_files import CHECKSUMS, changed_files, write_checked
 from dikast.engines.base import Engine, Sampling, close_engine
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def _check_plan(out: Path, given: Given) -> None:
                 f"{out} holds an alignment with other {', '.join(different)}: give this one another --out, or remove"
                 " the folder to start again"
             )
-    elif any(out.iterdir()):
+    elif {path.name.removesuffix(".part") for path in out.iterdir()} - {PLAN, CHECKSUMS}:  # a full disk leaves these
         raise UserError(f"{out}: holds something else: name a new folder, or empty it")
     tell_writer(out)
     write_checked(plan, told)
