@@ -145,7 +145,8 @@ def test_every_interval_of_a_file_in_clusters(tmp_path: Path, run_audit: Run) ->
     file = write(tmp_path / "x.csv", rows)
     arguments = ("--score", "score", "--gold", "gold", "--gold", "h", "--scale", "1-5", "--rival", "other")
     alone, together = (
-        run_audit(file, *arguments, "--by", "part", *more, "--draws", "300") for more in ((), ("--cluster", "scene"))
+        run_audit(file, *arguments, "--by", "part", *more, "--draws", "300")
+        for more in (("--cluster", "none"), ("--cluster", "scene"))
     )
     for table, key, line, column in (
         ("failures", "status", "failed", "share"), ("beside", "who", "judge", "discrimination"),
@@ -254,3 +255,30 @@ def test_an_estimate_without_an_interval_is_named() -> None:
         "no interval (why): y",
         "undefined (so): z",
     )
+
+
+def test_rows_of_one_id_are_drawn_together(tmp_path: Path, run_audit: Run) -> None:
+    rows = scores(40)
+    rows += [{**row, "id": ""} for row in rows[:2]]  # without an id: independent
+    options = ("--score", "score", "--gold", "gold", "--scale", "1-5")
+    tenfold = write(tmp_path / "tenfold.jsonl", rows * 10)
+    found = run_audit(tenfold, *options)
+    assert any(
+        "420 rows of 60 ids: rows of an id are drawn together (as with --cluster id)" in n for n in found["notes"]
+    )
+    once, again = (
+        values(each, "agreement") for each in (run_audit(write(tmp_path / "x.jsonl", rows), *options), found)
+    )
+    alone = values(run_audit(tenfold, *options, "--cluster", "none"), "agreement")
+    for name in ("pearson", "spearman", "mae"):
+        assert math.isclose(again[name]["value"], alone[name]["value"], rel_tol=1e-9)
+        assert width(alone[name]) < 0.5 * width(once[name])
+        assert width(again[name]) > 0.8 * width(once[name])
+
+
+def test_an_id_of_several_columns_draws_rows_together(tmp_path: Path, run_audit: Run) -> None:
+    rows = [{**row, "scene": row["id"], "view": i % 2} for row in scores(40) for i in range(4)]
+    found = run_audit(
+        write(tmp_path / "x.jsonl", rows), "--score", "score", "--gold", "gold", "--scale", "1-5", "--id", "scene,view"
+    )
+    assert any("160 rows of 80 ids: rows of an id are drawn together; --cluster none" in n for n in found["notes"])

@@ -220,7 +220,7 @@ class AuditOptions:
     )
     by: tuple[str, ...] = option((), metavar=_COLUMN, help="Column to slice results by; several are crossed.")
     cluster: str = option(
-        "", metavar=_COLUMN, help="Column whose rows are resampled together (in a run: the item), or 'none'."
+        "", metavar=_COLUMN, help="Column whose rows are resampled together (by default the item or id), or 'none'."
     )
     within: str = option(
         "",

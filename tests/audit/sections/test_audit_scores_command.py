@@ -43,7 +43,10 @@ def test_clusters_widen_the_interval(tmp_path: Path, run_audit: Run) -> None:
     rows = [{**row, "scene": k // 10} for k, row in enumerate([row for row in scores(30) for _ in range(10)])]
     file = write(tmp_path / "x.csv", rows)
     arguments = (file, "--score", "score", "--gold", "gold", "--scale", "1-5")
-    alone, together = values(run_audit(*arguments)), values(run_audit(*arguments, "--cluster", "scene"))
+    alone, together = (
+        values(run_audit(*arguments, "--cluster", "none")),
+        values(run_audit(*arguments, "--cluster", "scene")),
+    )
     for name in ("pearson", "exact", "mae"):
         assert together[name]["high"] - together[name]["low"] > 2 * (alone[name]["high"] - alone[name]["low"])
 

@@ -375,7 +375,7 @@ def duplicate_note(keys: Sequence[str], columns: Sequence[str]) -> list[str]:
         return []
     return [
         f"{counted(count, 'id')} {'occurs' if count == 1 else 'occur'} more than once (the first is {first!r}): "
-        f"every row counts by itself, nothing is averaged; --cluster {columns[0]} resamples them together"
+        "every row counts by itself, nothing is averaged"
     ]
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from dikast.audit.tables.columns import group_codes
+from dikast.audit.tables.columns import Words, group_codes
 from dikast.audit.tables.load import Data
 from dikast.audit.tables.paired import taken_again
 from dikast.audit.tables.run_rows import JOINT
@@ -47,16 +47,27 @@ def one_row_each(data: Data) -> Data:
 
 
 def clustered(data: Data) -> Data:
-    """Rows of a run drawn together by item, where items have several and nothing else was asked for."""
-    if data.plan.cluster or "item" not in data.words:
+    """Rows of one item of a run, or of one id of a table, drawn together, where nothing else was asked for."""
+    if data.plan.cluster:
         return data
-    items = data.words["item"]
-    if len(np.unique(items.codes)) == len(items.codes):
+    name = "item" if "item" in data.words else "id"
+    groups = data.words.get("item") or _by_id(data.keys)
+    if groups is None or (among := len(np.unique(groups.codes))) == len(groups.codes):
         return data
-    data.words["cluster"] = items
-    rows, named = counted(len(items.codes), "row"), counted(len(np.unique(items.codes)), "item")
+    data.words["cluster"] = groups
+    column = name if name == "item" or not data.plan.key else ",".join(data.plan.key)
+    same = "" if "," in column else f" (as with --cluster {column})"
     data.notes.append(
-        f"{rows} of {named}: rows of an item are drawn together "
-        "(as with --cluster item); --cluster none resamples each by itself"
+        f"{counted(len(groups.codes), 'row')} of {counted(among, name)}: rows of an {name} are drawn together"
+        f"{same}; --cluster none resamples each by itself"
     )
     return data
+
+
+def _by_id(keys: list[str]) -> Words | None:
+    """The ids of rows as groups; a row without an id is a group of its own."""
+    if not keys:
+        return None
+    names: dict[object, int] = {}
+    codes = [names.setdefault(key or i, len(names)) for i, key in enumerate(keys)]
+    return Words(np.array(codes, np.int64), [str(name) for name in names])

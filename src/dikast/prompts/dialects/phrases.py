@@ -130,13 +130,16 @@ CHOSEN = compiled(
     _OPTION_OF,
 )
 NAMED = compiled(
-    rf"(?<!\w)(?P<kind>(?:better|best|superior|preferred|preferable|stronger|winning|chosen|(?P<worse>loser|(?:worse|weaker|inferior|losing)(?=\s(?:one|{NOUN}))))",
+    rf"(?<!\w)(?<!less\s)(?<!least\s)(?P<kind>(?:better|best|superior|preferred|preferable|stronger|winning|chosen|(?P<worse>loser|(?:worse|weaker|inferior|losing)(?=\s(?:one|{NOUN}))))",
     rf"(?:\s(?:overall\s)?(?:one|choice|{NOUN}))?|{VERDICT}|(?<=my\s)(?:choice|pick)){SHUT}{_IS_NAMED}\s{{0,2}}+:?{SHUT}\s{{0,4}}+{SHUT}",
     rf"(?:for\s)?(?:the\s)?{LEAD}{_OPTION_OF}",
 )
 ANNOUNCED_MORE = compiled(
     rf"(?<!\w){VERDICT}\sis{SHUT}[ \t]{{0,2}}+:?[ \t]{{0,2}}+(?:that\s)?(?:the\s)?{LEAD}{_OPTION_OF}{_SKIP}?",
     rf"\s{{1,3}}+(?:{_IS}|{_GIVES})(?:{_SKIP}){{0,3}}\s{{1,3}}+(?P<better>more|better)(?!\w)",
+)
+LOST = compiled(
+    rf"{SHUT}(?:{_SKIP}){{0,3}}\s{{1,3}}+(?:{_WORSE}|behind|beaten|outperformed|trails|lags|loses|lost)(?!\w)"
 )
 BUT_LESS = compiled(r"[^.!?\n]{0,120}?(?<!\w)(?:but|yet)\s(?:also\s)?(?:less|not|worse)(?!\w)")
 ABOUT_VERDICT = compiled("verdict|decision|judge?ment|preference|winner|vote")

@@ -161,6 +161,8 @@ def _follows(text: str, match: re.Match[str], pattern: re.Pattern[str]) -> bool:
         return False  # the heading below an announcement
     if pattern is phrases.ANNOUNCED_MORE:
         return phrases.BUT_LESS.match(text, match.end()) is None
+    if pattern is phrases.NAMED and phrases.LOST.match(text, match.end()):
+        return False
     if pattern in (phrases.NAMED, phrases.CHOSEN):
         return phrases.NAME_ENDS.match(text, match.end()) is not None
     return True
