@@ -8,6 +8,7 @@ refuses, or names a label off the scale is not followed up. Every reply is kept.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Literal
 
 from dikast.core.distribution import NoDistribution
@@ -97,11 +98,17 @@ def first_request(task: Task, format: Format, settings: AskSettings) -> Request:
     return Request(
         key=task.key,
         messages=messages,
-        sampling=replace(settings.sampling, seed=settings.sampling.seed + task.question.sample),
+        sampling=_sampling(settings.sampling, task.question.sample),
         readout=readout,
         schema=format.schema(task.rubric),
         about=_about(task, format, labels, images),
     )
+
+
+@lru_cache(maxsize=64)
+def _sampling(sampling: Sampling, sample: int) -> Sampling:
+    """The settings for one of several samples of a question: each has a seed of its own."""
+    return replace(sampling, seed=sampling.seed + sample)
 
 
 def _media(message: Message) -> Iterator[Image | Video]:

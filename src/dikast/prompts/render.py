@@ -204,12 +204,20 @@ def render(
     except Exception as error:  # a template is code: its author has to fix whatever it raises
         raise UserError(f"{where}: the template does not render: {error}") from None
     found: list[Piece] = []
+    trusted: list[str] = []  # template text that has no user text between
     for each in outline:
-        if isinstance(each, Span):
-            _append(found, each, where)
-        else:
-            for piece in slots.pieces(each):
-                _append(found, piece, where)
+        for piece in (each,) if isinstance(each, Span) else slots.pieces(each):
+            if isinstance(piece, Span) and piece.trusted:
+                trusted.append(piece.text)
+                continue
+            if trusted:
+                found.append(Span("".join(trusted), trusted=True))
+                trusted = []
+            elif found and isinstance(piece, Span) and isinstance(found[-1], Span):
+                raise UserError(f"{where}: two slots are adjacent in the template: put text or a line break between")
+            found.append(piece)
+    if trusted:
+        found.append(Span("".join(trusted), trusted=True))
     return tuple(found)
 
 
@@ -221,16 +229,6 @@ def _outline(source: str, names: tuple[tuple[str, Any], ...], exact: bool) -> tu
 
 
 _shared_outline = lru_cache(maxsize=1024)(_outline)
-
-
-def _append(found: list[Piece], piece: Piece, where: str) -> None:
-    last = found[-1] if found else None
-    if isinstance(piece, Span) and isinstance(last, Span) and piece.trusted == last.trusted:
-        if not piece.trusted:
-            raise UserError(f"{where}: two slots are adjacent in the template: put text or a line break between")
-        found[-1] = Span(last.text + piece.text, trusted=True)
-        return
-    found.append(piece)
 
 
 @lru_cache(maxsize=256)
