@@ -324,6 +324,7 @@ def test_a_missing_verdict_is_a_tie_in_joined_orders_too(
     judge = choices(tmp_path / "r.jsonl", {"p0": ("tie", "tie"), "p1": ("a", ""), "p2": ("", "a"), "p3": ("b", "b")})
     found = judge_own(own(tmp_path, rows, **keys), judge, tmp_path / "out", *OF_CHOICES, code=3)
     without = figure(found, "agreement without ties")
+    assert figure(found, "agreement with ties")["n"] == (2 if failures == "skipped" else 4)
     assert (figure(found, "agreement with ties")["value"], without["value"], without["n"]) == points
 
 
