@@ -116,7 +116,7 @@ def _called(turn: Mapping[str, Any]) -> str:
 def with_conversations(value: dict[str, Any], messages: str, *, written: bool = True) -> dict[str, Any]:
     """The fields of a record with its conversations taken apart; `messages` is the column of one that holds both.
 
-    `written`: also those that the cells of several responses hold as text.
+    `written`: also those that the cells of responses hold as text.
     """
     value = _read_from_text(value) if written else value
     if messages and (turns := turns_in(value.get(messages))) is not None:
@@ -138,10 +138,7 @@ def with_conversations(value: dict[str, Any], messages: str, *, written: bool = 
         value = {**value, "instruction": prompt}
     several = value.get("responses")
     said = several if isinstance(several, list) else [value["response"]] if "response" in value else []
-    spelt = value.get("instruction") is None and all(isinstance(each, str) for each in said)  # as in a cell of a table
-    talks = [None if isinstance(each, str) and not spelt else turns_in(each) for each in said]
-    if spelt and any(talk is None or len(talk) < 2 or talk[0]["role"] not in ("system", "user") for talk in talks):
-        return _placed(value)
+    talks = [None if isinstance(each, str) else turns_in(each) for each in said]
     if talks and None not in talks:
         shared = _shared([talk for talk in talks if talk is not None])
         whole, asked = value.get("instruction"), prompt or []
@@ -157,9 +154,14 @@ def with_conversations(value: dict[str, Any], messages: str, *, written: bool = 
 
 def _read_from_text(value: dict[str, Any]) -> dict[str, Any]:
     """The record with responses that are conversations written as JSON, as CSV tables of preferences have them: each as
-    a list of turns, or prompt and responses each as a list with the texts of that side. Other text stays.
+    a list of turns, or prompt and responses each as a list with the texts of that side. Other text stays, and so does a
+    single response unless it holds the prompt too, which then stands nowhere else.
     """
     said, asked = value.get("responses"), value.get("instruction")
+    if said is None and asked is None and isinstance(value.get("response"), str):
+        talk = turns_in(value["response"]) or []
+        whole = len(talk) > 1 and talk[0]["role"] in ("system", "user") and talk[-1]["role"] == "assistant"
+        return {**value, "response": talk} if whole else value
     if not isinstance(said, list) or not all(isinstance(each, str) and each.lstrip()[:1] == "[" for each in said):
         return value
     if any(map(_PRINTED.match, said)):
