@@ -2,9 +2,12 @@
 
 from pathlib import Path
 
+import orjson
 import pytest
 
 import dikast
+from dikast.audit.audit import audit_file
+from dikast.audit.plan import AuditPlan
 from runs import dikast_here, pairs, rows, write_jsonl
 
 
@@ -26,6 +29,23 @@ def test_grade_ends_with_failures_and_agreement(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     last = judged(tmp_path / "other", "grade", "--judge", "mock:constant", items=without)[-1]
     assert last == "All 5 questions got a verdict; there is no gold, so how often the verdicts are right is unknown."
+
+
+def test_the_last_lines_are_those_of_the_report(tmp_path: Path) -> None:
+    """They are told from an audit without the labels' probabilities, which takes half as long."""
+    items = [{**row, "system": f"s{k % 2}"} for k, row in enumerate(rows(60))]
+    command = ("grade", "--judge", "mock:oracle,r=.7,refused=.1")
+    brief = judged(tmp_path, *command, items=items)
+    (tmp_path / "other").mkdir()
+    page = tmp_path / "page.json"
+    whole = judged(tmp_path / "other", *command, "--report", str(page), items=items)
+    assert brief == whole
+    full = dikast.audit(dikast.Run(tmp_path / "run"))
+    less = audit_file(AuditPlan(file=tmp_path / "run", readouts=False))
+    left = [each.name for each in less.tables]
+    assert {"calibration", "readout", "reliability", "abstaining"} <= {each.name for each in full.tables} - set(left)
+    told, told_less = full.to_dict()["tables"], less.to_dict()["tables"]
+    assert orjson.dumps({name: told[name] for name in left}) == orjson.dumps(told_less)
 
 
 def test_compare_ends_with_who_won(tmp_path: Path) -> None:

@@ -347,6 +347,8 @@ def _distributions(data: Data) -> Distributions | None:
 
 def _readouts(data: Data, given: Scored, read: Distributions | None, slices: Slices) -> Iterator[Table]:
     """Expected against mode, calibration, conformal width, abstaining."""
+    if not data.plan.readouts:
+        return
     scale = given.scale
     if given.own is not None and given.shared:
         scale = given.own.shared

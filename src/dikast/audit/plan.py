@@ -361,6 +361,7 @@ class AuditPlan(AuditOptions):
     )  # of a run: the scale that gold is on, where scores are not put on it
     players: tuple[str, ...] = option((), internal=True)  # of a table: the columns of the system and of the prompt
     joint: bool = option(False, internal=True)  # of pairs: no verdict depends on one order
+    readouts: bool = option(True, internal=True)  # False: nothing of the labels' probabilities, which takes longest
     unscaled: bool = option(False, internal=True)  # nothing is said of scales: only correlations and order
 
     @property
