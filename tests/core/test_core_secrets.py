@@ -184,6 +184,8 @@ def test_what_may_be_repeated(text: str, told: str) -> None:
     [
         ("https://u:hunter22@h/x: not there", "https://[hidden]@h/x: not there"),
         ("https:/u:hunter22@h/x: a path has lost a slash", "https:/[hidden]@h/x: a path has lost a slash"),
+        ("http://u:hunter/22@h/v1 is down", "http://[hidden]@h/v1 is down"),
+        ("http://h:8000/a/@u and http://h/a:b@c", "http://h:8000/a/@u and http://h/a:b@c"),
         ("hf://datasets/ORG/NAME@main has no such file", "hf://datasets/ORG/NAME@main has no such file"),
         ("http://a:8080/v1,http://b:1/v1#m@x", "http://a:8080/v1,http://b:1/v1#m@x"),
         ("--out sk-proj-aB3dE5gH7jK9mN1pQ3rS5t is taken", "--out [hidden] is taken"),

@@ -363,6 +363,20 @@ def test_a_verdict_written_before_is_written_as_before(graded: tuple[Path, Path]
         assert set(value) - {"crc"} <= set(Verdict.__dataclass_fields__)
 
 
+def test_doctor_misses_verdicts_that_the_summary_counts(graded: tuple[Path, Path]) -> None:
+    items, out = graded
+    whole = (out / "verdicts.jsonl").read_bytes().splitlines(keepends=True)
+    for kept in (len(whole) - 1, 0):
+        (out / "verdicts.jsonl").write_bytes(b"".join(whole[:kept]))
+        done = dikast("doctor", out)
+        assert done.returncode == 1
+        gone = len(whole) - kept
+        told = f"{gone} verdict{'s' * (gone > 1)} that summary.json counts {'are' if gone > 1 else 'is'} not in it"
+        assert told in done.stdout + done.stderr
+    grade(items, out)
+    assert dikast("doctor", out).returncode == 0
+
+
 def test_doctor_needs_a_run(tmp_path: Path) -> None:
     for arguments in ((tmp_path,), (tmp_path / "none",), ("--repair",)):
         done = dikast_here("doctor", *arguments)

@@ -51,7 +51,9 @@ _FORMS = re.compile(
     r"|eyJ[\w-]{8,}\.[\w-]{8,}\.?[\w-]*)"
 )
 _USER = re.compile(r"(://|(?<=http:)/|(?<=https:)/)[^\s\"'<>#]*@(?=[^\s@])")
-_LOGIN = re.compile(r"(://|(?<=[a-z0-9]:)/)[^\s/:@\"'<>]*:[^\s/@\"'<>]+@", re.I)  # a path has one slash of `://` left
+_LOGIN = re.compile(  # a path has one slash of `://` left; digits and a slash are a port
+    r"(://|(?<=[a-z0-9]:)/)[^\s/:@\"'<>]*:(?!\d{1,5}/)[^\s@\"'<>]+@", re.I
+)
 _QUERY = re.compile(r"([?&;])([^=&;#\s\"'<>]{1,100})=([^&;#\s\"'<>,]+)")
 _SECRET = re.compile(
     r"key|token|secret|sig|password|passwd|pwd|auth|credential|jwt|bearer|session|cookie|code|sas", re.I

@@ -236,7 +236,7 @@ def examine_run(folder: Path) -> Health:
     keys = load_keys(folder) if (folder / KEYS).is_file() else None
     scales = scales_of(folder)
     lines = stale = repeated = 0
-    answered: set[str] = set()
+    answered, failed = set[str](), set[str]()
     with path.open("rb") as file:
         for number, raw in enumerate(file, 1):
             if not raw.endswith(b"\n"):
@@ -256,9 +256,24 @@ def examine_run(folder: Path) -> Health:
             elif record["status"] != Status.ENGINE_ERROR:
                 repeated += record["key"] in answered
                 answered.add(record["key"])
+            else:
+                failed.add(record["key"])
+    if keys is not None and (gone := _counted(folder, len(keys)) - len(answered | failed)) > 0:
+        told = f"{counted(gone, 'verdict')} that {SUMMARY} counts {'is' if gone == 1 else 'are'} not in it"
+        cure = "restore the file, or run the command that made it again, which asks their questions"
+        problems.append(Problem(VERDICTS, None, told, cure))
     return Health(
         lines, files, seals["verified"], seals["rewritten"], seals["unsealed"], stale, repeated, tuple(problems)
     )
+
+
+def _counted(folder: Path, questions: int) -> int:
+    """How many verdicts the summary of a run counts; 0 where it is that of other questions, or cannot be read."""
+    try:
+        told = orjson.loads((folder / SUMMARY).read_bytes())
+        return int(told["verdicts"]) if told["questions"] == questions else 0
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0
 
 
 def repair_run(folder: Path) -> int:
