@@ -504,6 +504,10 @@ def test_texts_that_are_json_are_judged_as_texts_unless_they_hold_the_prompt() -
     for answer in (json.dumps([SAID]), json.dumps([{"a": 1}, {"b": 2}]), json.dumps([SAID, SAID]), "[1, 2]"):
         assert texts(one(answer=answer)) == ("", [answer])
     assert texts(one(answer=spelt)) == ("user: q", ["a"])
+    pair = {"response_a": spelt, "response_b": json.dumps([ASKED, OTHER])}
+    assert texts(one(prompt="q", **pair)) == ("user: q", ["a", "b"])
+    asked_for = "Write a chat that begins with q, as JSON."
+    assert texts(one(prompt=asked_for, **pair)) == (f"user: {asked_for}", [*pair.values()])
 
 
 def test_several_turns() -> None:

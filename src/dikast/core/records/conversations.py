@@ -154,8 +154,8 @@ def with_conversations(value: dict[str, Any], messages: str, *, written: bool = 
 
 def _read_from_text(value: dict[str, Any]) -> dict[str, Any]:
     """The record with responses that are conversations written as JSON, as CSV tables of preferences have them: each as
-    a list of turns, or prompt and responses each as a list with the texts of that side. Other text stays, and so does a
-    single response unless it holds the prompt too, which then stands nowhere else.
+    a list of turns, or prompt and responses each as a list with the texts of that side. Other text stays, such as lists
+    of turns that were asked for, and so does a single response unless it holds the prompt, which stands nowhere else.
     """
     said, asked = value.get("responses"), value.get("instruction")
     if said is None and asked is None and isinstance(value.get("response"), str):
@@ -169,8 +169,10 @@ def _read_from_text(value: dict[str, Any]) -> dict[str, Any]:
         raise DataError(f"{told} (frame.to_parquet, or frame.to_json with lines=True)", field="responses")
     talks = [turns_in(each) or [] for each in said]
     if all(talk and talk[-1]["role"] == "assistant" for talk in talks):
-        alike = all(talk[0] == talks[0][0] for talk in talks) or {len(talk) for talk in talks} == {1}
-        return {**value, "responses": talks} if alike else value
+        first = talks[0][0]["content"]
+        prompt = not isinstance(asked, str) or not isinstance(first, str) or first.strip() == asked.strip()
+        alike = prompt and all(talk[0] == talks[0][0] for talk in talks)
+        return {**value, "responses": talks} if alike or {len(talk) for talk in talks} == {1} else value
     sides = [_texts_in(each) for each in (asked, *said)]
     if not sides[0] or any(len(side) != len(sides[0]) for side in sides):
         return value
