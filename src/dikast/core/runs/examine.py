@@ -258,7 +258,9 @@ def examine_run(folder: Path) -> Health:
                 answered.add(record["key"])
             else:
                 failed.add(record["key"])
-    if keys is not None and (gone := _counted(folder, len(keys)) - len(answered | failed)) > 0:
+    aside = damaged(path)  # lines that were moved there by a repair were told then
+    moved = len(aside.read_bytes().splitlines()) if aside.is_file() else 0
+    if keys is not None and (gone := _counted(folder, len(keys)) - len(answered | failed) - moved) > 0:
         told = f"{counted(gone, 'verdict')} that {SUMMARY} counts {'is' if gone == 1 else 'are'} not in it"
         cure = "restore the file, or run the command that made it again, which asks their questions"
         problems.append(Problem(VERDICTS, None, told, cure))
