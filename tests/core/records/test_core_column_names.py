@@ -725,6 +725,10 @@ def test_an_argilla_record_says_how_its_fields_become_columns() -> None:
         list(scan_rows([row], {}))
 
 
+GEMINI_SAID = {"candidates": [{"content": {"role": "model", "parts": [
+    {"text": "Let me think.", "thought": True}, {"text": "a"}]}}], "modelVersion": "gemini-2.5-flash"}  # fmt: skip
+CLAUDE_ASKED = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "q"}]}
+CLAUDE_SAID = {"type": "succeeded", "message": {"content": [{"type": "text", "text": "a"}]}}
 OTHERS = [  # files of other programs, by name, and what the columns are after the command of the message
     ({"FILE": [{"custom_id": "r", "response": {"body": {"choices": [{"message": {"content": "a"}}]}}, "error": None}],
       "REQUESTS": [{"custom_id": "r", "method": "POST", "url": "/", "body": {"model": "m", "messages": [
@@ -737,20 +741,59 @@ OTHERS = [  # files of other programs, by name, and what the columns are after t
     ({"FILE": [{"id": 7, "data": {"question": "q", "answer": "a"}, "annotations": [
         {"result": [{"value": {"choices": ["good"]}}]}]}]}, "good"),
     ({"FILE": [{"contents": [{"parts": [{"text": "q"}]}, {"role": "model", "parts": [{"text": "a"}]}]}]}, None),
+    ({"FILE": [{"key": "r", "error": {"code": 13}}, {"key": "s", "response": GEMINI_SAID}],
+      "REQUESTS": [{"key": "s", "request": {"contents": [{"parts": [{"text": "q"}]}]}}]}, None),
+    ({"FILE": [{"key": "r", "request": {"contents": [{"parts": [{"text": "q"}]}]}}],
+      "REPLIES": [{"key": "r", "response": GEMINI_SAID}]}, None),
+    ({"FILE": [{"request": {"contents": [{"parts": [{"text": "q"}]}]}, "status": "", "response": GEMINI_SAID}]}, None),
+    ({"FILE": [{"custom_id": "r", "result": CLAUDE_SAID}], "REQUESTS": [{"custom_id": "r", "params": CLAUDE_ASKED}]},
+     None),
+    ({"FILE": [{"custom_id": "r", "params": CLAUDE_ASKED}], "REPLIES": [{"custom_id": "r", "result": CLAUDE_SAID}]},
+     None),
 ]  # fmt: skip
 
 
 @pytest.mark.skipif(shutil.which("jq") is None, reason="the commands are of jq")
 @pytest.mark.parametrize(("files", "gold"), OTHERS)
 def test_files_of_other_programs_name_a_command_that_works(files: dict[str, Any], gold: object, tmp_path: Path) -> None:
-    for name, rows in files.items():
-        (tmp_path / name).write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
-    with pytest.raises(DataError) as told:
-        list(read_items(tmp_path / "FILE"))
-    command = str(told.value).partition("(jq ")[2].removesuffix(")").partition(" (jq ")
-    subprocess.run("jq " + (command[2] or command[0]), shell=True, check=True, cwd=tmp_path)
-    (item,) = read_items(tmp_path / "OTHER.jsonl")
+    item = made_by_the_cure(files, tmp_path)
     assert (texts(item), item.gold) == (("user: q", ["a"]), gold)
+
+
+def made_by_the_cure(files: dict[str, Any], folder: Path) -> Item:
+    """The last item that is read after the command which the message about `FILE` names."""
+    for name, rows in files.items():
+        (folder / name).write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+    with pytest.raises(DataError) as told:
+        list(read_items(folder / "FILE"))
+    command = str(told.value).partition("(jq ")[2].removesuffix(")").partition(" (jq ")
+    subprocess.run("jq " + (command[2] or command[0]), shell=True, check=True, cwd=folder)
+    return list(read_items(folder / "OTHER.jsonl"))[-1]
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="the commands are of jq")
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"FILE": [{"systemInstruction": {"parts": [{"text": "s"}]},
+                   "contents": [{"parts": [{"text": "q"}]}, {"role": "model", "parts": [{"text": "a"}]}]}]},
+        {"FILE": [{"key": "r", "response": GEMINI_SAID}], "REQUESTS": [{"key": "r", "request": {
+            "system_instruction": {"parts": [{"text": "s"}]}, "contents": [{"parts": [{"text": "q"}]}]}}]},
+        {"FILE": [{"custom_id": "r", "result": CLAUDE_SAID}],
+         "REQUESTS": [{"custom_id": "r", "params": {**CLAUDE_ASKED, "system": "s"}}]},
+    ],
+)  # fmt: skip
+def test_commands_for_files_of_other_programs_keep_the_system_turn(files: dict[str, Any], tmp_path: Path) -> None:
+    assert texts(made_by_the_cure(files, tmp_path)) == ("system: s / user: q", ["a"])
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="the commands are of jq")
+def test_a_batch_reply_that_failed_is_no_empty_response(tmp_path: Path) -> None:
+    asked = [{"key": key, "request": {"contents": [{"parts": [{"text": key}]}]}} for key in "rs"]
+    blocked = {"candidates": [{"finishReason": "SAFETY"}]}
+    said = [{"key": "r", "response": GEMINI_SAID}, {"key": "s", "response": blocked}]
+    item = made_by_the_cure({"FILE": said, "REQUESTS": asked}, tmp_path)
+    assert item.responses == ()
 
 
 def test_what_an_annotator_decided_is_no_response() -> None:
