@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from dikast.core.errors import DataError, UserError
+from dikast.core.records import read_items
 from dikast.engines.base import Request
 from dikast.engines.scout import Scout
 from dikast.lab.experiment import load_experiment
@@ -13,7 +14,7 @@ from dikast.lab.findings import findings
 from dikast.lab.gold_feedback import GoldFeedback
 from dikast.lab.lab_report import to_markdown
 from dikast.lab.running import run_experiments
-from dikast.lab.stages import MergeStage, runs_of
+from dikast.lab.stages import JudgeStage, MergeStage, runs_of
 from lab_experiments import TRAIN, written
 
 
@@ -24,6 +25,24 @@ def test_names_are_those_of_the_version_before() -> None:
     taught = runs_of(load_experiment("a-a-taught"), (1,))["one", 1, "fresh"]
     assert taught.judge is not None
     assert (taught.name, taught.items.name, taught.judge.name) == ("0b7704e49c87", "fdc71b3d7e43", "10fa7191471f")
+
+
+@pytest.mark.slow
+def test_the_rubrics_that_grade_diversity_are_new_to_every_judge(tmp_path: Path) -> None:
+    runs = runs_of(load_experiment("rubric-diversity"), (1,))
+    for arm, least in (("twelve", 12), ("a thousand", 300), ("all", 300)):
+        run = runs[arm, 1, "unseen"]
+        assert isinstance(run.judge, JudgeStage)
+        told = []
+        for stage in (*run.judge.items(), run.items):
+            fewer = replace(stage, told=replace(stage.told, n=min(stage.told.n, 1_500)))
+            fewer.run(tmp_path)
+            items = read_items(str(fewer.folder(tmp_path) / "items.jsonl"))
+            told.append({repr(item.rubric) for item in items})
+        taught, held = told
+        assert len(taught) >= least
+        assert len(held) > 50
+        assert not taught & held, arm
 
 
 def test_a_merged_judge_is_that_of_its_arms() -> None:

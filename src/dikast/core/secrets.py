@@ -51,8 +51,8 @@ _FORMS = re.compile(
     r"|eyJ[\w-]{8,}\.[\w-]{8,}\.?[\w-]*)"
 )
 _USER = re.compile(r"(://|(?<=http:)/|(?<=https:)/)[^\s\"'<>#]*@(?=[^\s@])")
-_LOGIN = re.compile(  # a path has one slash of `://` left; digits and a slash are a port
-    r"(://|(?<=[a-z0-9]:)/)[^\s/:@\"'<>]*:(?!\d{1,5}/)[^\s@\"'<>]+@", re.I
+_LOGIN = re.compile(  # a path has one slash of `://` left; digits and a slash or comma are a port
+    r"(://|(?<=[a-z0-9]:)/)[^\s/:@\"'<>]*:(?!\d{1,5}[/,])[^\s@\"'<>]+@", re.I
 )
 _QUERY = re.compile(r"([?&;])([^=&;#\s\"'<>]{1,100})=([^&;#\s\"'<>,]+)")
 _SECRET = re.compile(

@@ -258,9 +258,7 @@ def examine_run(folder: Path) -> Health:
                 answered.add(record["key"])
             else:
                 failed.add(record["key"])
-    aside = damaged(path)  # lines that were moved there by a repair were told then
-    moved = len(aside.read_bytes().splitlines()) if aside.is_file() else 0
-    if keys is not None and (gone := _counted(folder, len(keys)) - len(answered | failed) - moved) > 0:
+    if keys is not None and (gone := _counted(folder, len(keys)) - len(answered | failed)) > 0:
         told = f"{counted(gone, 'verdict')} that {SUMMARY} counts {'is' if gone == 1 else 'are'} not in it"
         cure = "restore the file, or run the command that made it again, which asks their questions"
         problems.append(Problem(VERDICTS, None, told, cure))
@@ -270,9 +268,15 @@ def examine_run(folder: Path) -> Health:
 
 
 def _counted(folder: Path, questions: int) -> int:
-    """How many verdicts the summary of a run counts; 0 where it is that of other questions, or cannot be read."""
+    """How many verdicts the summary of a run counts; 0 where it is that of other questions, or cannot be read.
+
+    Also 0 where a repair moved lines aside after it was written: what is missing then was told before the repair.
+    """
+    summary, aside = folder / SUMMARY, damaged(folder / VERDICTS)
     try:
-        told = orjson.loads((folder / SUMMARY).read_bytes())
+        if aside.is_file() and aside.stat().st_mtime_ns > summary.stat().st_mtime_ns:
+            return 0
+        told = orjson.loads(summary.read_bytes())
         return int(told["verdicts"]) if told["questions"] == questions else 0
     except (OSError, ValueError, KeyError, TypeError):
         return 0

@@ -42,6 +42,7 @@ _PEOPLE = (
     + ")"
 )
 _OTHERS = rf"(?:{_PEOPLE}|one|it|he|she|they)"
+_KINDS = any_of("people, users, readers, judges, reviewers, annotators, raters, experts, critics, evaluators")
 _SAY = any_of(
     "says?, said, claim(?:s|ed)?, states?, stated, argue[sd]?, asserts?, suggests?, concludes?, mentions?, implies,"
     "asks?, asked, thinks?, believes?, prefer, insists?, writes?, wrote"
@@ -51,7 +52,7 @@ _UNDER = compiled(
     rf"|(?<!\w)(?:{_OTHERS}|no\s\w{{1,12}}\s\w{{1,12}})\s(?:\w{{1,12}}ly\s)?{_SAY})(?!\w){_UP_TO}",
 )
 _CONCESSION = any_of("while, although, though, even though, whereas, despite, notwithstanding, albeit")
-_CONCEDED = compiled(rf"(?<!\w){_CONCESSION}(?!\w){_UP_TO}")
+_CONCEDED = compiled(rf"(?:(?<!\w){_CONCESSION}|[(\[]\s?(?:but|yet|however))(?!\w){_UP_TO}")
 _DECIDE = any_of(
     "choose, chosen, pick, decide, select, say, name, vote, rank, go, give, make, judge, forced, asked, settle"
 )
@@ -88,7 +89,8 @@ _THAN = (
 _AFTERTHOUGHT = compiled(
     # attributions and conditions
     rf"^{_CLOSED}{_THAN}(?:\s?[,;(—–-]{{1,2}}\s?|\s)(?:but\s|and\s|only\s|even\s|\w{{1,12}}ly,?\s)?(?:",
-    r"by\s(?:0|zero|no|nothing)(?!\w|\.\d)|(?:just|much|rather|about)\s(?:like|as)\san?(?!\w)|as\sif(?!\w)|(?:is|was)\s(?:just\s|only\s|simply\s)?",
+    rf"by\s(?:{_PEOPLE}(?:\s{_KINDS})?|(?:a|the)\smajority(?:\sof\s(?:the\s)?\w{{1,15}})?)(?=\s*(?:[.,;:!)\n]|$|but|though|yet))",
+    r"|by\s(?:0|zero|no|nothing)(?!\w|\.\d)|(?:just|much|rather|about)\s(?:like|as)\san?(?!\w)|as\sif(?!\w)|(?:is|was)\s(?:just\s|only\s|simply\s)?",
     r"(?:what\s(?!(?:I|we)(?!\w))|how\s|not(?!\w)|(?:an?|the)\s(?:\w{1,12}\s)?(?:claim|view|opinion|thesis|idea|myth|phrase|line)(?!\w))|",
     r"if(?!\s(?:only|slightly|anything|barely|just|not))|unless|provided|assuming|supposing|as\slong\sas|so\slong\sas"
     r"|on\scondition|except|apart\sfrom|aside\sfrom|had\sit|were\sit|according\sto\s",
