@@ -295,6 +295,22 @@ def test_a_later_turn_is_judged_with_what_was_said_before_it(tmp_path: Path) -> 
     assert experts == {1: (2, 1 / 2), 2: (2, 1)}  # the first and the last; the third and the fourth: theirs to print
     assert groups["author, turn 2"]["n"] == groups["author, turn 1"]["n"] == 1
     assert "experts alone" in " ".join(listed("mt-bench-human")["official"]["trap"].split())
+    first, second, pooled = found["official"][:3]
+    assert [each["metric"] for each in (first, second, pooled)] == [
+        "agreement with ties: expert, turn 1", "agreement with ties: expert, turn 2", "agreement with ties",
+    ]  # fmt: skip
+    assert [(each["value"]["n"], each["value"]["value"]) for each in (first, second)] == [(2, 1 / 2), (2, 1)]
+    assert first["rule"].endswith("; its rows alike")
+    assert pooled["rule"].endswith("; all rows alike, which pools groups that the authors print apart")
+    assert "official figures are of some groups" in found["ours"]["ours: accuracy"]["rule"]
+    floors = {name: each["value"] for name, each in found["ours"].items() if "says tie (agreement with ties:" in name}
+    assert floors == {
+        f"floor: a judge that always says tie (agreement with ties: expert, turn {turn})": 1 / 2 for turn in (1, 2)
+    }  # the last, and the third
+    alone = own(tmp_path, [rows[0]], **keys)
+    lacking = judge_own(alone, told, tmp_path / "alone", *OF_CHOICES)["official"][1]
+    assert lacking["metric"] == "agreement with ties: expert, turn 2"
+    assert (lacking["value"]["n"], lacking["value"]["value"]) == (0, None)
     for change, message in (
         ({"turn": 3}, "answers 3 questions"), ({"turn": "x"}, "no turn of a conversation"),
         ({"conversation_b": talk("Other?", "b")}, "asks other questions"),

@@ -1,7 +1,8 @@
 """The words that describe a bench: how far it was checked, its kinds and its official metrics."""
 
 from collections.abc import Mapping
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 State = Literal["verified", "rows read", "schema only"]
 Kind = Literal["pairs", "graded pairs", "scores", "best of", "order"]
@@ -73,3 +74,54 @@ FAILURES = {  # how the authors' code counts a reply without a verdict
     "quarter": "a missing verdict earns .25", "skipped": "missing verdicts are skipped",
     "tie": "a missing verdict is a tie",
 }  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfficialMetric:
+    """The figure that the authors print. `failures` is how their code counts a missing verdict.
+
+    `over` says how groups are joined: all rows weighted equally, all verdicts (a pair whose verdict in one order is
+    missing and skipped counts half as much), groups weighted equally, or `sections` of groups, sections weighted
+    equally. In a section rows count once, or as the `weights` of their group say; `overall`: over all rows, too.
+    `conformity` are the groups of MM-JudgeBias whose scores should not change; those of the others should fall.
+    `ties_apart` is a group of items with several right responses that has a score of its own (RewardBench 2). `trap` is
+    reported beside the figure if the rule is wrong or harmful.
+    """
+
+    metric: tuple[Metric, ...]
+    failures: Literal["wrong", "half", "quarter", "skipped", "tie"] = "wrong"
+    ties: Literal["wrong", "half", "right where gold is a tie"] = "wrong"
+    over: Literal["rows", "verdicts", "groups", "sections"] = "rows"
+    overall: bool = False
+    group: str = ""
+    printed: tuple[str, ...] = ()
+    sections: Mapping[str, Any] = field(default_factory=dict)
+    weights: Mapping[str, float] = field(default_factory=dict)
+    ties_apart: str = ""
+    conformity: tuple[str, ...] = ()
+    trap: str = ""
+
+
+def rule_of(official: OfficialMetric, metric: Metric) -> str:
+    """How missing verdicts, ties and groups are counted in a figure."""
+    counted = FAILURES[official.failures]
+    over = {
+        "rows": "all rows alike",
+        "verdicts": "all verdicts alike",
+        "groups": "groups alike",
+        "sections": "sections alike",
+    }[official.over]
+    told = {
+        "same in both orders": "no verdict in both orders is the same, in one of them it is not",
+        "net of two games": "more right games than wrong ones; a tie or a missing verdict is neither",
+        "agreement with ties": f"{counted}; a win needs both orders, all else is a tie, right where gold is one",
+        "agreement without ties": f"{counted}; a win needs both orders; pairs that the judge or gold ties are left out",
+        "exact": "of the first of the samples; missing verdicts are dropped and counted",
+        "mean score": "missing verdicts are dropped and counted",
+        "reward": "a missing verdict is a tie" if official.failures == "tie" else "missing verdicts are skipped",
+        "best of": f"{counted}; k that share the best score earn 1/k",
+        "bias deviation and conformity": "a pair without both scores, or whose unbiased score is the lowest where it "
+        "should fall, is left out and counted",
+        "order distance": f"{counted}; equal scores: the mean over the orders that they leave open",
+    }
+    return f"{told.get(metric, f'{counted}; ties: {official.ties}')}; {over}"

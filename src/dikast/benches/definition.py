@@ -19,7 +19,7 @@ from dikast.benches.bench_terms import (
     RENDERED_PAIR,
     STATES,
     Kind,
-    Metric,
+    OfficialMetric,
     State,
 )
 from dikast.core.canonical import fingerprint
@@ -132,31 +132,6 @@ class BenchProtocol:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OfficialMetric:
-    """The figure that the authors print. `failures` is how their code counts a missing verdict.
-
-    `over` says how groups are joined: all rows weighted equally, all verdicts (a pair whose verdict in one order is
-    missing and skipped counts half as much), groups weighted equally, or `sections` of groups, sections weighted
-    equally. In a section rows count once, or as the `weights` of their group say; `overall`: over all rows, too.
-    `conformity` are the groups of MM-JudgeBias whose scores should not change; those of the others should fall.
-    `ties_apart` is a group of items with several right responses that has a score of its own (RewardBench 2). `trap` is
-    reported beside the figure if the rule is wrong or harmful.
-    """
-
-    metric: tuple[Metric, ...]
-    failures: Literal["wrong", "half", "quarter", "skipped", "tie"] = "wrong"
-    ties: Literal["wrong", "half", "right where gold is a tie"] = "wrong"
-    over: Literal["rows", "verdicts", "groups", "sections"] = "rows"
-    overall: bool = False
-    group: str = ""
-    sections: Mapping[str, Any] = field(default_factory=dict)
-    weights: Mapping[str, float] = field(default_factory=dict)
-    ties_apart: str = ""
-    conformity: tuple[str, ...] = ()
-    trap: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
 class Bench:
     """A benchmark of judges, as its file describes it. `from_memory` names facts that were not verified.
 
@@ -217,7 +192,8 @@ class Bench:
         for name in (*words, "native", "baseline", "earlier", *new):
             told.pop(name)
         official = {name: value for name, value in told["official"].items() if value or name != "conformity"}
-        official.pop("overall")  # another figure of the same verdicts
+        for name in ("overall", "printed"):  # other figures of the same verdicts
+            official.pop(name)
         if self.protocol.equal == "tie":
             told["protocol"].pop("equal")
         metrics = [self.official.metric, *[("mean score",)] * ("mean score" in self.official.metric)]
@@ -337,11 +313,18 @@ def _of_official(bench: Bench) -> Iterator[Mistake]:
         yield "'conformity' names values of 'group'", "official"
     if official.ties_apart and not (bench.kind == "best of" and official.group):
         yield "'ties_apart' is a value of 'group', in a bench of the kind 'best of'", "official"
+    yield from _of_groups(bench)
+
+
+def _of_groups(bench: Bench) -> Iterator[Mistake]:
+    official = bench.official
     if (
         "all of a group" in official.metric or official.over in ("groups", "sections")
     ) and official.group not in bench.groups:
         told = hint(official.group, bench.groups) if bench.groups else "the bench has no 'groups'"
         yield f"'group' names one of the groups: {told}", "official"
+    if official.printed and (official.group not in bench.groups or official.over != "rows"):
+        yield "'printed' names values of 'group', one of the groups, of figures over rows", "official", "printed"
     if official.overall and official.over not in ("groups", "sections"):
         yield "'overall' stands beside a mean of groups or sections: here all rows count alike already", "official"
     if official.over == "sections" and not official.sections:

@@ -17,7 +17,7 @@ from dikast.audit.tables.columns import group_codes
 from dikast.audit.tables.load import Data
 from dikast.audit.tables.paired import Paired, paired
 from dikast.audit.tables.run_rows import SAMPLES_MEAN
-from dikast.benches.bench_terms import FAILURES, Metric
+from dikast.benches.bench_terms import Metric, rule_of
 from dikast.benches.best_of import best_of, graded_items, order_distance, ties_score
 from dikast.benches.compositional import bias_pairs, bias_worth
 from dikast.benches.definition import Bench
@@ -72,7 +72,21 @@ def official_figures(
         alike = replace(bench, official=replace(bench.official, over="rows", overall=False))
         more = official_figures(alike, audit, data, groups)
         found += [OfficialFigure(f"{each.name} over all rows", each.value, {}, each.rule) for each in more]
-    return found
+    return [each for figure in found for each in _printed(bench, figure)]
+
+
+def _printed(bench: Bench, figure: OfficialFigure) -> list[OfficialFigure]:
+    """The figures of the groups that the authors print each by itself, then the one over all rows, which pools them."""
+    if not bench.official.printed:
+        return [figure]
+    level = figure.value.level
+    of_groups = {name: figure.groups.get(name) for name in bench.official.printed}
+    apart = [
+        OfficialFigure(f"{figure.name}: {name}", each or undefined(0, "undefined: no rows", level=level), {}, told)
+        for name, each in of_groups.items()
+        for told in [figure.rule.replace("all rows", "its rows")]
+    ]
+    return [*apart, replace(figure, rule=f"{figure.rule}, which pools groups that the authors print apart")]
 
 
 def floors(bench: Bench, data: Data, groups: Sequence[tuple[str, ...]] = ()) -> list[tuple[str, Estimate, str]]:
@@ -94,11 +108,12 @@ def floors(bench: Bench, data: Data, groups: Sequence[tuple[str, ...]] = ()) -> 
             for name, given in _constants(paired(data)):
                 if metric in _CLASSES:
                     table = class_table(given)
-                    value, rule = table.estimate(str(table.rows[0][0]), _CLASSES[metric]), _rule(bench, metric)
+                    value = table.estimate(str(table.rows[0][0]), _CLASSES[metric])
+                    figure = OfficialFigure(metric, value, {}, rule_of(bench.official, metric))
                 else:
                     figure = _own(bench, metric, data, sliced, data.plan.level, given)
-                    value, rule = figure.value, figure.rule
-                found.append((f"a judge that always {name} ({metric})", value, rule))
+                for each in _printed(bench, figure):
+                    found.append((f"a judge that always {name} ({each.name})", each.value, each.rule))
     return found
 
 
@@ -194,7 +209,8 @@ def _of_classes(bench: Bench, metric: Metric, data: Data) -> OfficialFigure:
     """From the audit's table of classes, with missing verdicts as ties if the authors' code counts them so."""
     missing = "tie" if bench.official.failures == "tie" else data.plan.unscored
     table = class_table(paired(replace(data, plan=replace(data.plan, unscored=missing), notes=[])))
-    return OfficialFigure(metric, table.estimate(str(table.rows[0][0]), _CLASSES[metric]), {}, _rule(bench, metric))
+    value = table.estimate(str(table.rows[0][0]), _CLASSES[metric])
+    return OfficialFigure(metric, value, {}, rule_of(bench.official, metric))
 
 
 def _words(data: Data, places: Sequence[int]) -> list[str]:
@@ -348,33 +364,7 @@ def _figure(bench: Bench, metric: Metric, units: Units, apart: Mapping[str, Esti
         sections = {f"section {name}": joint.over_groups(groups, part) for name, part in shares.items()}
         groups = {**sections, **groups}
     absent += "; groups as independent, since one has a score of its own" if apart else ""
-    return OfficialFigure(metric, whole, groups, _rule(bench, metric) + absent)
-
-
-def _rule(bench: Bench, metric: Metric) -> str:
-    """How missing verdicts, ties and groups are counted in a figure."""
-    official = bench.official
-    counted = FAILURES[official.failures]
-    over = {
-        "rows": "all rows alike",
-        "verdicts": "all verdicts alike",
-        "groups": "groups alike",
-        "sections": "sections alike",
-    }[official.over]
-    told = {
-        "same in both orders": "no verdict in both orders is the same, in one of them it is not",
-        "net of two games": "more right games than wrong ones; a tie or a missing verdict is neither",
-        "agreement with ties": f"{counted}; a win needs both orders, all else is a tie, right where gold is one",
-        "agreement without ties": f"{counted}; a win needs both orders; pairs that the judge or gold ties are left out",
-        "exact": "of the first of the samples; missing verdicts are dropped and counted",
-        "mean score": "missing verdicts are dropped and counted",
-        "reward": "a missing verdict is a tie" if official.failures == "tie" else "missing verdicts are skipped",
-        "best of": f"{counted}; k that share the best score earn 1/k",
-        "bias deviation and conformity": "a pair without both scores, or whose unbiased score is the lowest where it "
-        "should fall, is left out and counted",
-        "order distance": f"{counted}; equal scores: the mean over the orders that they leave open",
-    }
-    return f"{told.get(metric, f'{counted}; ties: {official.ties}')}; {over}"
+    return OfficialFigure(metric, whole, groups, rule_of(bench.official, metric) + absent)
 
 
 def _bounds(metric: Metric, data: Data) -> Bounds:

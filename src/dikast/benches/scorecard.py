@@ -130,6 +130,8 @@ class Scorecard:
                 bounds = _bounds(*accuracy.bounds.get(rule, (None, None)))
                 weighed = "all rows alike, where the official figure weighs groups; "
                 alike = "" if self.bench.official.over in ("rows", "verdicts") else weighed
+                if self.bench.official.printed:
+                    alike = "all rows alike, where the official figures are of some groups; "
                 yield f"ours: {name}", accuracy.rules[rule], f"{told}; {alike}{bounds}"
         for figure in self.official:
             if figure.answered is not None:
