@@ -427,6 +427,40 @@ def test_a_column_that_looks_like_gold_is_a_guess_which_bench_flags_can_answer(t
     )[0]
     assert people["ours"]["ours: pearson"]["n"] == 60
     assert "scores were put on gold's scale 0-100 by equal ranks" in people["told"]
+    judged = tmp_path / "out0/mine"
+    off = str(run("report", tmp_path / "out0", "--gold", "human_score").exception)
+    assert "--equate 0-100 says that gold has a scale of its own" in off  # which this verb has
+    assert off.endswith(f"(--scale, --failed: flags of `dikast audit {judged}`, which measures the same verdicts)")
+    audited = CliRunner().invoke(app, ["audit", str(judged), "--gold", "human_score", "--scale", "none"])
+    assert (audited.exit_code, "pearson" in audited.stdout) == (0, True)
+
+
+def test_advice_on_a_file_of_verdicts_says_where_its_flags_go(tmp_path: Path) -> None:
+    rows = [{"q": f"{i}?", "a": f"a {i}", "l": 1 + i % 5} for i in range(10)]
+    keys: dict[str, Any] = {
+        "kind": "scores", "fields": {"instruction": "q", "response": "a"}, "gold": {"column": "l"},
+        "official": {"metric": "exact"},
+    }  # fmt: skip
+    bench, verdicts, columns = own(tmp_path, rows, **keys), tmp_path / "v.jsonl", tmp_path / "columns.yaml"
+    verdicts.write_text(
+        "".join(json.dumps({"s": 1 + i % 5, "l": -1 if i == 3 else 1 + i % 5}) + "\n" for i in range(9))
+    )
+    columns.write_text("{score: s, gold: l, scale: 1-5}")
+    line = ("report", verdicts, "--bench", bench, "--columns", columns, "--draws", 20, "--json")
+    told = str(run(*line).exception)
+    assert told.endswith("(--scale, --equate, --failed: in the YAML file of --columns, without the dashes)"), told
+    columns.write_text("{score: s, gold: l, scale: 1-5, failed: '-1'}")
+    assert json.loads(run(*line).stdout)[0]["official"][0]["value"]["n"] == 8
+
+
+def test_options_of_runs_are_refused_for_files_of_verdicts_and_the_other_way_round(tmp_path: Path) -> None:
+    (tmp_path / "v.jsonl").write_text('{"s": 1, "l": 1}\n')
+    for options in (("--gold", "l"), ("--equate", "1-5")):
+        told = str(run("report", tmp_path / "v.jsonl", "--bench", "tifa", *options).exception)
+        assert told.startswith(f"{options[0]}: only of a run folder"), told
+    for options in (("--bench", "tifa"), ("--columns", tmp_path / "v.jsonl"), ("--judge", "x")):
+        told = str(run("report", tmp_path, *options).exception)
+        assert told.startswith(f"{options[0]}: only of a file of verdicts"), told
 
 
 def test_brought_gold_of_a_reference_judge_ranks_the_models(tmp_path: Path) -> None:

@@ -316,3 +316,15 @@ def test_scores_and_gold_in_words(tmp_path: Path, run_audit: Run) -> None:
     rows[5]["gold"] = "severe"
     told = refused(run_audit, write(file, rows), "--score", "score", "--gold", "gold", *scale)
     assert "x.csv:7: field 'gold': 'severe' is not on the scale None<minor<major" in told
+
+
+@pytest.mark.parametrize(("suffix", "mark"), [("csv", -1), ("jsonl", -1), ("jsonl", -1.0), ("jsonl", "-1")])
+def test_a_number_that_marks_a_failure_does_so_in_every_file(
+    suffix: str, mark: Any, tmp_path: Path, run_audit: Run
+) -> None:
+    rows = [{"score": k % 5 + 1, "gold": mark if k == 3 else k % 5 + 1} for k in range(20)]
+    file = write(tmp_path / f"x.{suffix}", rows)
+    line = (file, "--score", "score", "--gold", "gold", "--scale", "1-5")
+    assert "--failed VALUE marks gold that is missing" in refused(run_audit, *line)
+    found = run_audit(*line, "--failed=-1")
+    assert values(found)["exact"]["n"] == 19

@@ -250,6 +250,7 @@ class NumberColumn:
 
     def __init__(self, name: str, path: str, wanted: Wanted) -> None:
         self.name, self.path, self.scale, self.failed = name, path, wanted.scale, wanted.failed
+        self.failed_numbers = frozenset(float(text) for text in wanted.failed if is_number(text))  # of cells that are
         self.log = name in wanted.log
         self.get, self.values, self.seen = getter(name), array("d"), False
         self.spelt: dict[str, float] = {}
@@ -260,7 +261,7 @@ class NumberColumn:
         if type(value) is float:
             if value in _INFINITE and not self.log:
                 raise self._error(value, line)
-            self.values.append(value)
+            self.values.append(np.nan if value in self.failed_numbers else value)
             self.seen = True
             return
         if value is ABSENT:
@@ -281,7 +282,7 @@ class NumberColumn:
                 raise self._error(value, line)
             self.values.append(self.scale.values[value])
         elif isinstance(value, int | float):
-            self.values.append(float(value))
+            self.values.append(np.nan if value in self.failed_numbers else float(value))
         else:
             raise self._error(value, line)
 

@@ -1,6 +1,8 @@
 """Scorecards of runs and of recorded verdicts, in every form."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ from dikast.core.checking import Mistakes, fit, keys_of
 from dikast.core.errors import UserError
 from dikast.core.records import write_file, write_records
 from dikast.core.runs.run import Run
-from dikast.core.text import hint, read_located
+from dikast.core.text import hint, in_shell, read_located
 from dikast.surface.benching.bench_options import BenchReportOptions
 from dikast.surface.commands.audit_command import completed
 from dikast.surface.report.report_file import judge_folders
@@ -30,6 +32,8 @@ _PROMPTS_UNKNOWN = (
     "intervals take items as independent, and are too narrow where they are not; running the same command again asks "
     "nothing twice and notes the prompts of rows that hold them"
 )
+_FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*")  # as a message names it
+_OF_FILES, _OF_RUNS = ("bench", "columns", "judge"), ("gold", "equate")
 _OWN = ("scale", "parse", "columns", "judge")  # keys of a configuration of columns in addition to those of a plan
 
 
@@ -42,8 +46,10 @@ def cards_of(asked: BenchReportOptions) -> list[Scorecard]:
             raise UserError(f"{path}: the folder {path.parent} does not exist")
     found = []
     for each in asked.runs:
+        _refuse_unread(asked, each)
         if each.is_file():
-            found.append(_of_file(each, asked))
+            with _advice("in the YAML file of --columns, without the dashes", _OF_FILES):
+                found.append(_of_file(each, asked))
             continue
         folders = [each] if (each / BENCH).exists() else sorted(inside.parent for inside in each.glob(f"*/{BENCH}"))
         if not folders:
@@ -56,8 +62,33 @@ def cards_of(asked: BenchReportOptions) -> list[Scorecard]:
                 plan, told = _with_columns(plan, bench_of(folder))
                 if asked.equate is not None:
                     told = (*told, f"scores were put on gold's scale {asked.equate} by equal ranks")
-                found.append(scorecard(judged, plan, about=folder, told=told))
+                with _advice(f"flags of `dikast audit {in_shell(judged)}`, which measures the same verdicts", _OF_RUNS):
+                    found.append(scorecard(judged, plan, about=folder, told=told))
     return with_differences(found)
+
+
+def _refuse_unread(asked: BenchReportOptions, path: Path) -> None:
+    """UserError for an option of runs where the path is a file of verdicts, and the other way round."""
+    wrong, of = (_OF_RUNS, "a run folder") if path.is_file() else (_OF_FILES, "a file of verdicts")
+    if given := [f"--{name}" for name in wrong if getattr(asked, name)]:
+        cure = "name its columns in the YAML file of --columns" if path.is_file() else "leave it out"
+        raise UserError(f"{', '.join(given)}: only of {of}, and {path} is none: {cure}")
+
+
+@contextmanager
+def _advice(place: str, own: Collection[str]) -> Iterator[None]:
+    """The mistakes that an audit tells, with the `place` of the flags that they name and that are not this verb's own.
+
+    `own` are the names of its options for such a path.
+    """
+    known = {f"--{name}" for name in (*own, "draws", "level", "seed")}
+    try:
+        yield
+    except UserError as error:
+        others = dict.fromkeys(flag for flag in _FLAG.findall(str(error)) if flag not in known)
+        if not others:
+            raise
+        raise UserError(f"{error} ({', '.join(others)}: {place})") from error
 
 
 def _with_columns(plan: AuditPlan, bench: Bench) -> tuple[AuditPlan, tuple[str, ...]]:
