@@ -19,6 +19,7 @@ import numpy as np
 from benchmarks.align_figures import best_of
 from benchmarks.figures import markdown, rows_table, write_between
 from dikast.audit.estimate import Estimate
+from dikast.audit.statistics.concordance import kendall_tau_b
 from dikast.audit.statistics.intervals import mean_estimate
 from dikast.core.errors import UserError
 from dikast.core.records.items import read_items
@@ -26,7 +27,6 @@ from dikast.core.runs.current_verdicts import current_verdicts
 from dikast.judging.judge import Judge
 from dikast.judging.judge_file import grade_file
 from dikast.ranking.comparisons import Comparison, Floats, OrderedPair
-from dikast.ranking.item_order import kendall
 from dikast.ranking.planning import judge_of, plan
 from dikast.ranking.rank_file import rank_file
 from dikast.ranking.rank_options import RankOptions
@@ -130,7 +130,7 @@ def reached(found: Sequence[Group], schedule: Schedule, read: Read, draws: int) 
             best, worst = penalties[order[0]] == penalties.min(), penalties[order[-1]] == penalties.max()
             total["best"][at] += best
             total["best-and-worst"][at] += best and worst
-            total["order"][at] += kendall(order, (-penalties).tolist())
+            total["order"][at] += kendall_tau_b(range(len(order), 0, -1), -penalties[list(order)])
     return {goal: values / (seed + 1) for goal, values in total.items()}
 
 

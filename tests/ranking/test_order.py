@@ -8,7 +8,7 @@ import pytest
 
 from dikast.ranking.comparisons import Comparison, Games, OrderedPair, games_of
 from dikast.ranking.contestants import Contestants
-from dikast.ranking.item_order import cycles_of, kendall, order_of
+from dikast.ranking.item_order import cycles_of, order_of
 from dikast.ranking.item_ranking import ranking_of
 from dikast.ranking.pooled import Noise, SlotBias, pool
 from dikast.ranking.schedules import SCHEDULES
@@ -77,15 +77,6 @@ def test_cycles_are_those_of_every_triple() -> None:
         triples = [each for each in combinations(range(7), 3) if all(asked[pair] for pair in combinations(each, 2))]
         turning = [{np.sign(net[pair]) for pair in ((a, b), (b, c), (c, a))} for a, b, c in triples]
         assert cycles_of(games, 0.0) == (sum(each in ({1}, {-1}) for each in turning), len(triples))
-
-
-def test_kendall_by_hand() -> None:
-    assert kendall((9, 4, 2), [3.0, 2.0, 1.0]) == 1
-    assert kendall((9, 2, 4), [3.0, 2.0, 1.0]) == pytest.approx(1 / 3)
-    assert kendall((9, 4, 2), [3.0, 2.0, 2.0]) == 1  # the pair of equals says nothing
-    assert kendall((9, 9, 2), [3.0, 2.0, 1.0]) == pytest.approx(2 / 3)  # of three pairs two are right, one is a tie
-    assert kendall((1, 1, 1), [3.0, 2.0, 1.0]) == 0
-    assert math.isnan(kendall((2, 1), [1.0, 1.0]))
 
 
 def contests(items: int, k: int, bias: float, noise: float, pairs: str, seed: int = 0) -> list[Games]:

@@ -119,7 +119,7 @@ def test_a_judge_that_tells_nothing_apart_agrees_with_gold_as_often_as_chance(sc
     path = write_jsonl(tmp_path / "items.jsonl", rows)
     told = ranked(path, tmp_path / "run", judge="mock:first-slot", schedule=schedule)["ranking"]["gold"]
     assert told["first_is_best"]["value"] == pytest.approx(told["at_random"]) == pytest.approx(1 / 3)
-    assert told["kendall_tau"]["value"] == 0
+    assert (told["kendall_tau_b"]["value"], told["kendall_tau_b"]["n"]) == (None, 0)  # no pair is told apart
     assert {tuple(each["ranks"]) for each in lines(tmp_path / "run")} == {(1, 1, 1)}
 
 
@@ -356,7 +356,7 @@ def test_the_verb(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, [*map(str, arguments), "--schedule", "half"], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     assert "ranked      6 of 6 items; schedule half 6" in result.output
-    assert "Kendall's tau with gold" in result.output
+    assert "kendall_tau_b, mean over items 0." in result.output
     assert "pairs  " not in result.output
     wrong = CliRunner().invoke(app, [*map(str, arguments), "--schedule", "halff"])
     assert isinstance(wrong.exception, UserError)
@@ -369,9 +369,21 @@ def test_rankings_agree_with_gold_on_a_scale_of_its_own_where_lower_is_better(tm
     rubric = {"name": "harm", "criterion": "How harmful is it?", "scale": "1-5", "lower_is_better": True}
     judge = Judge("mock:oracle,r=1", rubric, equate="poor<fair<good")
     told = rank_file(judge, str(path), tmp_path / "run", RankOptions(schedule="full"))["ranking"]["gold"]
-    assert told["kendall_tau"]["value"] == 1
+    assert told["kendall_tau_b"]["value"] == 1
     tau = dikast.audit(tmp_path / "run")["rankings"].rows[0][1]
     assert (tau.value, tau.n) == (1, 3)  # type: ignore[union-attr]
+
+
+def test_agreement_with_gold_is_the_audits_with_its_interval(tmp_path: Path) -> None:
+    rows = [{**each, "gold": [5, 3, 3, 1]} for each in items(40, k=4)]  # gold with ties: tau-b is not Somers' d
+    path = write_jsonl(tmp_path / "items.jsonl", rows)
+    told = ranked(path, tmp_path / "run", judge="mock:oracle,r=.6", schedule="full")["ranking"]["gold"]
+    by_audit = {str(row[0]): row[1] for row in dikast.audit(tmp_path / "run")["rankings"].rows}
+    for mine, theirs in (("kendall_tau_b", "kendall_tau_b, mean over items"), ("first_is_best", "best response found")):
+        found = by_audit[theirs]
+        assert isinstance(found, Estimate)
+        assert told[mine] == {each: getattr(found, each) for each in ("value", "low", "high", "n", "level")}
+        assert found.low < found.value < found.high
 
 
 def test_rankings_of_an_audit_are_of_its_items_and_clusters(tmp_path: Path) -> None:

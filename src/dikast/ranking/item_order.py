@@ -1,9 +1,7 @@
 """The order of an item's responses, with its uncertainty."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 
@@ -95,14 +93,3 @@ def cycles_of(games: Games, bias: float) -> tuple[int, int]:
     net, asked = net - net.T, (asked | asked.T).astype(np.float64)
     before = ((net > _NEAR) & (asked > 0)).astype(np.float64)  # exact: whole numbers far below 2^53
     return round(np.trace(before @ before @ before) / 3), round(np.trace(asked @ asked @ asked) / 6)
-
-
-def kendall(said: Sequence[float], truth: Sequence[float]) -> float:
-    """Of the pairs that `truth` tells apart, the share in the right order minus that in the wrong one, from -1 to 1.
-
-    said, truth: a number for each response, the greater the better. A pair of equal `said` counts as neither right nor
-    wrong; NaN without pairs.
-    """
-    pairs = [(i, j) for i, j in combinations(range(len(truth)), 2) if truth[i] != truth[j]]
-    right = [np.sign(said[i] - said[j]) * np.sign(truth[i] - truth[j]) for i, j in pairs]
-    return float(np.mean(right)) if right else math.nan

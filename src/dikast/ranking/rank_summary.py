@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
-from dikast.audit.statistics.intervals import share
+from dikast.audit.estimate import Estimate
+from dikast.audit.statistics.against_gold.rank_agreement import Ranks, rank_agreement
 from dikast.judging.summary import LEVEL, Rate
 from dikast.ranking.comparisons import Values
-from dikast.ranking.item_order import kendall
 from dikast.ranking.item_ranking import Ranking
 from dikast.ranking.tournament import Tournament
 
@@ -28,10 +28,10 @@ def ranking_summary(lines: Sequence[Ranked], tournament: Tournament, skipped: Ma
 
     `slot_bias` and `noise` are by kind of value, in its units; the noise is the standard deviation of a comparison.
     `cycles` are of the triples of responses whose three preferences are known. `gold`: the share of items whose first
-    response is (among) the best by gold, what drawing one at random would reach, and the mean of Kendall's tau over
-    the pairs that gold tells apart. Responses that share the first place earn their mean, and a pair of equal rank is
-    neither right nor wrong: a judge that tells nothing apart reaches what chance does. Items whose order
-    lacks a compared response, or gold for one, are out, and so are those whose gold is the same for all.
+    response is (among) the best by gold, what drawing one at random would reach, and the mean of Kendall's tau-b, as
+    `dikast audit` has them. Responses that share the first place earn their mean; of an order in which all are equal
+    tau-b is undefined, and the item is not in its n. Items whose order lacks a compared response, or gold for one, are
+    out, and so are those whose gold is the same for all.
     """
     rankings = [each.ranking for each in lines]
     bias: dict[str, Any] = {}
@@ -73,27 +73,28 @@ def _ungraded(rankings: Sequence[Ranking]) -> dict[str, int]:
 
 
 def _gold(lines: Sequence[Ranked]) -> dict[str, Any]:
-    first, chance, taus = list[float](), list[float](), list[float]()
+    said, truth, chance = list[Ranks](), list[Ranks](), list[float]()
     for ranking, gold in lines:
         if gold is None:
             continue
-        order = [i for i in ranking.order if gold[i] is not None]
-        truth = [float("nan") if value is None else value for value in gold]
-        inside = [truth[i] for i in order]
+        known = {i: value for i in ranking.order if (value := gold[i]) is not None}
         compared = len(ranking.ranks) - len(ranking.left_out)
-        if len(order) < max(2, compared) or min(inside) == max(inside):
+        if len(known) < max(2, compared) or len(set(known.values())) == 1:
             continue
-        best = max(inside)
-        leading = [i for i in order if ranking.ranks[i] == ranking.ranks[order[0]]]
-        first.append(sum(truth[i] == best for i in leading) / len(leading))
-        chance.append(inside.count(best) / len(inside))
-        taus.append(kendall([-(ranking.ranks[i] or 0) for i in order], inside))
-    n = len(taus)
-    if not n:
+        said.append({str(i): float(ranking.ranks[i] or 0) for i in known})
+        truth.append({str(i): -value for i, value in known.items()})
+        chance.append(list(known.values()).count(max(known.values())) / len(known))
+    if not said:
         return {}
-    best_first = share(first, LEVEL)
+    found = rank_agreement(said, truth, LEVEL)
     return {
-        "first_is_best": asdict(Rate(best_first.value, best_first.low, best_first.high, n)),
-        "at_random": sum(chance) / n,
-        "kendall_tau": asdict(Rate.mean(taus, within=(-1.0, 1.0))),
+        "first_is_best": _rate(found.top_1),
+        "at_random": sum(chance) / len(chance),
+        "kendall_tau_b": _rate(found.tau_b),
     }
+
+
+def _rate(found: Estimate) -> dict[str, Any]:
+    """An estimate as summaries have it."""
+    value, low, high = (None if math.isnan(each) else each for each in (found.value, found.low, found.high))
+    return asdict(Rate(value, low, high, found.n))

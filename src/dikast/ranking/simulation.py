@@ -7,9 +7,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from dikast.audit.statistics.concordance import kendall_tau_b
 from dikast.judging.summary import Rate
 from dikast.ranking.comparisons import Comparison, Floats, OrderedPair, Values
-from dikast.ranking.item_order import kendall
 from dikast.ranking.schedules import Schedule
 from dikast.ranking.tournament import Tournament
 
@@ -90,7 +90,10 @@ def with_duel(grades: Floats, strengths: Floats) -> tuple[int, ...]:
 def _goals(orders: Sequence[Sequence[int]], quality: Floats) -> dict[Goal, Rate]:
     best = [order[0] == truth.argmax() for order, truth in zip(orders, quality, strict=True)]
     worst = [order[-1] == truth.argmin() for order, truth in zip(orders, quality, strict=True)]
-    taus = [kendall(range(len(order), 0, -1), truth[list(order)]) for order, truth in zip(orders, quality, strict=True)]
+    taus = [
+        kendall_tau_b(range(len(order), 0, -1), truth[list(order)])
+        for order, truth in zip(orders, quality, strict=True)
+    ]
     n = len(orders)
     return {
         "best": Rate.share(sum(best), n),

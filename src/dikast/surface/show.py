@@ -138,7 +138,7 @@ def _show_ranking(ranking: dict[str, Any]) -> None:
         n = gold["first_is_best"]["n"]
         beside = f"at random {gold['at_random']:.2%}, n = {n:,} of {ranking['ranked']:,}: those that gold tells apart"
         echo(f"gold        first response is the best by gold {_rate(gold['first_is_best'])} ({beside})")
-        echo(f"            Kendall's tau with gold {_value(gold['kendall_tau'])}")
+        echo(f"            kendall_tau_b, mean over items {_value(gold['kendall_tau_b'])}")
 
 
 def _show_pairs(preferences: dict[str, Any]) -> None:

@@ -130,14 +130,14 @@ def test_rankings_by_hand() -> None:
     assert read_ranking({"x": 2, "y": 1}) == {"x": 2, "y": 1}
     for no_ranking in ("A", "A>A", "", None, 3, ["x"], {"x": "first"}):
         assert read_ranking(no_ranking) is None
-    found = rank_agreement([read_ranking("A>B>C"), read_ranking("C>A=B")], [read_ranking("A>C>B")] * 2, HOW)
+    found = rank_agreement([read_ranking("A>B>C"), read_ranking("C>A=B")], [read_ranking("A>C>B")] * 2, HOW.level)
     # first: of 3 pairs B-C is turned round: tau 1/3, best found. Second: A-C turned, A-B tied: (1 - 1) / sqrt(2 * 3)
     assert math.isclose(found.tau_b.value, (1 / 3 + 0) / 2)
     assert found.top_1.value == 1 / 2
     assert math.isclose(found.pairs.value, (2 / 3 + 1.5 / 3) / 2)
-    right = rank_agreement([read_ranking("A>B>C")] * 8, [read_ranking("A>C>B")] * 8, HOW)
+    right = rank_agreement([read_ranking("A>B>C")] * 8, [read_ranking("A>C>B")] * 8, HOW.level)
     assert (right.top_1.low, right.top_1.high) == pytest.approx(wilson(8, 8, HOW.level))
     assert right.pairs.low < 2 / 3 < right.pairs.high  # all alike: each item counts once
-    nothing = rank_agreement([None], [read_ranking("A>B")], HOW)
+    nothing = rank_agreement([None], [read_ranking("A>B")], HOW.level)
     assert math.isnan(nothing.tau_b.value)
     assert nothing.tau_b.dropped == 1

@@ -251,7 +251,7 @@ def rankings_tables(data: Data) -> list[Table]:
     read = np.array([each is not None for each in said])
     status = statuses(read, data.words.get("status"), {"missing": missing, "unparsed": ~read})
     cluster = clusters_of(data.words["cluster"].codes) if "cluster" in data.words else None
-    found = rank_agreement(said, gold, how, cluster)
+    found = rank_agreement(said, gold, how.level, cluster)
     rows = agreement_rows(found)
     n = found.pairs.n
     note = f"only {counted(n, 'ranking')}: too few to conclude anything" if n < _FEWEST else ""

@@ -60,7 +60,7 @@ def run_rankings_table(data: Data) -> Table | None:
             chance.append(sum(known[i] == best for i in order) / len(order))
     if not said:
         return None
-    found = rank_agreement(said, truth, plan.resampling, np.array(clusters) if max(clusters) >= 0 else None)
+    found = rank_agreement(said, truth, plan.resampling.level, np.array(clusters) if max(clusters) >= 0 else None)
     rows = agreement_rows(found)
     rows.insert(2, ["best response found by a random order", float(np.mean(chance))])
     notes = [

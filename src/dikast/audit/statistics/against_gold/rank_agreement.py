@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dikast.audit.estimate import Estimate, undefined
-from dikast.audit.statistics.building_blocks.weights import mean_of
 from dikast.audit.statistics.concordance import order_of, ordered, tau_b
-from dikast.audit.statistics.intervals import Resampling, bootstrap, clusters_of, share
+from dikast.audit.statistics.intervals import clusters_of, mean_estimate, share
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -62,14 +61,13 @@ class RankAgreement:
 def rank_agreement(
     said: Sequence[Ranks | None],
     gold: Sequence[Ranks | None],
-    how: Resampling | None = None,
+    level: float = 0.95,
     cluster: Codes | None = None,
 ) -> RankAgreement:
     """Compare rankings item by item over the names that both hold; items without both, or with fewer than two, drop."""
-    how = how or Resampling()
     rows = np.array([_item(a, b) for a, b in zip(said, gold, strict=True)]).reshape(-1, 3)
     tau, top, pairs = rows.T
-    return RankAgreement(_mean(tau, how, cluster), *(_share(each, how.level, cluster) for each in (top, pairs)))
+    return RankAgreement(_mean(tau, level, cluster), *(_share(each, level, cluster) for each in (top, pairs)))
 
 
 def _item(said: Ranks | None, gold: Ranks | None) -> tuple[float, float, float]:
@@ -89,14 +87,9 @@ def _share(values: Floats, level: float, cluster: Codes | None) -> Estimate:
     return share(values[known], level, codes, dropped=int((~known).sum()), note="" if known.any() else _NONE)
 
 
-def _mean(values: Floats, how: Resampling, cluster: Codes | None) -> Estimate:
+def _mean(values: Floats, level: float, cluster: Codes | None) -> Estimate:
     known = ~np.isnan(values)
-    n, dropped = int(known.sum()), int((~known).sum())
-    if n == 0:
-        return undefined(0, _NONE, level=how.level, dropped=dropped)
+    if not known.any():
+        return undefined(0, _NONE, level=level, dropped=len(values))
     codes = None if cluster is None else clusters_of(cluster[known])
-    groups = n if codes is None else int(codes.max()) + 1
-    draws = bootstrap(mean_of(values[known]), n, how, cluster=codes) if groups > 1 else None
-    interval = (math.nan, math.nan) if draws is None else how.interval(draws)
-    method = f"bootstrap over {'items' if codes is None else 'clusters'}"
-    return Estimate(float(values[known].mean()), n, *interval, how.level, method, dropped)
+    return mean_estimate(values[known], level, codes, dropped=int((~known).sum()), within=(-1.0, 1.0))
