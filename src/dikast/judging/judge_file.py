@@ -23,7 +23,7 @@ from dikast.core.errors import DataError, UserError, told_once
 from dikast.core.gold import GoldCheck
 from dikast.core.item import Item
 from dikast.core.records import Arrangement
-from dikast.core.records.column_names import lacking
+from dikast.core.records.column_cures import lacking
 from dikast.core.records.sources import forget
 from dikast.core.rubric import Sheet
 from dikast.core.runs.current_verdicts import answered, current_records, current_verdicts, is_in

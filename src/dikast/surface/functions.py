@@ -15,7 +15,7 @@ from dikast.core.checking import Mistakes, near_keywords
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item
 from dikast.core.records import Arrangement, write_items
-from dikast.core.records.column_names import lacking
+from dikast.core.records.column_cures import lacking
 from dikast.core.records.items import scan_rows
 from dikast.core.records.rows_in_memory import rows_in
 from dikast.core.runs.judge_lock import ids_of

@@ -11,7 +11,7 @@ from pathlib import Path
 from dikast.core.errors import DataError, UserError, told_once
 from dikast.core.item import Item
 from dikast.core.records import Arrangement, write_items
-from dikast.core.records.column_names import lacking
+from dikast.core.records.column_cures import lacking
 from dikast.core.records.several_files import Origins, answers_of_models, joined_items, names_of
 from dikast.core.runs.run_files import KEYS, VERDICTS
 from dikast.judging.run_options import RunOptions

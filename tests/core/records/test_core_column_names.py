@@ -18,7 +18,8 @@ from dikast.core.gold import GoldCheck
 from dikast.core.item import ANSWERERS, ANSWERS, ASKERS, NAMES, REQUESTS, Item
 from dikast.core.part import Image, Text, text_of
 from dikast.core.records import Arrangement, item_of, read_items, scan_items, systems_of, write_items
-from dikast.core.records.column_names import lacking, recognise, winner
+from dikast.core.records.column_cures import lacking
+from dikast.core.records.column_names import recognise, winner
 from dikast.core.records.items import scan_rows
 from dikast.core.rubric import Rubric
 from dikast.surface.functions import grade
@@ -864,7 +865,9 @@ def test_the_name_of_a_system_is_not_proposed_as_the_prompt(names: tuple[str, st
         ({"userPrompt": SHORT, "modelReply": SHORT, "humanScore": "3"},
          "--map instruction=userPrompt --map response=modelReply, if these are the question and the answer to judge; "
          "--map gold=humanScore"),
-        ({"title": SHORT, "id": "3"}, "--map response=COLUMN"),
+        ({"title": SHORT, "id": "3"}, "--map response=COLUMN, or add it if the file has nothing to judge yet"),
+        ({"title": SHORT, "spec": SHORT, "source": "web"}, "--map response=COLUMN, or add it if the file has nothing"),
+        ({"topic": SHORT, "task": SHORT}, "--map response=COLUMN, or add it if the file has nothing to judge yet"),
     ],
 )  # fmt: skip
 def test_cures_name_all_that_is_likely_and_nothing_else(row: dict[str, str], flags: str) -> None:

@@ -13,7 +13,7 @@ from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item
 from dikast.core.part import Image, Text, text_of
 from dikast.core.records import check_items, read_items
-from dikast.core.records.ids import Ids
+from dikast.core.records.content_ids import Ids
 
 
 def put(folder: Path, name: str, raw: bytes | str) -> str:
@@ -140,7 +140,7 @@ def test_duplicate_ids(tmp_path: Path) -> None:
 
 
 def test_equal_hashes_are_not_equal_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dikast.core.records.ids.hash", lambda _: 5, raising=False)
+    monkeypatch.setattr("dikast.core.records.content_ids.hash", lambda _: 5, raising=False)
     path = put(tmp_path, "a.jsonl", jsonl({"id": "a"}, {"id": "b"}))
     assert [item.id for item in read_items(path)] == ["a", "b"]
     with pytest.raises(DataError, match="line 1 already"):

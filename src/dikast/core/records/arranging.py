@@ -11,13 +11,13 @@ import orjson
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import ITEM_KEYS, NAMES, SPOKEN, Item, item_from, plain_name
 from dikast.core.part import number_as_text
+from dikast.core.records.column_cures import likely_instruction
 from dikast.core.records.column_names import (
     LATER,
     SYSTEMS,
     Recognised,
     check_order,
     in_words,
-    likely_instruction,
     one_hot_winner,
     recognise,
     system_columns,

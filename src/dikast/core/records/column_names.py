@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dikast.core.errors import DataError
-from dikast.core.item import GOLD_LIKE, ITEM_KEYS, NAMES, Item, plain_name
-from dikast.core.text import near_miss
+from dikast.core.item import ITEM_KEYS, NAMES, Item, plain_name
 
 PAIRS = ("answer", "response", "output", "completion", "prediction", "assistant", "conversation")  # before _a, _b, _1
 SYSTEMS = (
@@ -23,24 +22,6 @@ LATER = frozenset(("gold_answer", "human_label", *NAMES["system turn"], *(name f
 SYSTEM = ("system", "model", "model_id", "model_name", "generator")
 _FIRST = {"instruction": 4, "response": 6}  # number of clear names; the last means the field only if no other does
 _PART = re.compile(rf"({'|'.join(PAIRS)})_([ab]|\d{{1,3}})")
-_SAID = re.compile(
-    r"answer|respon|output|reply|replies|generat|predict|complet|candidate|said|says|result|assistant|bot_|summar|"
-    r"translation|hypothes|llm|gpt|claude|gemini|llama|antwort|réponse|respuesta|risposta|resposta"
-)
-_ASKED = re.compile(
-    r"prompt|question|query|instruct|task|input|context|document|passage|article|source|request|user|human|customer|"
-    r"problem|ticket|message|frage|pregunta|domanda|pergunta"
-)
-_ASIDE = re.compile(
-    r"_(id|uid|key|index|idx|url|link|date|time|timestamp|created|updated|lang|language|split|category|topic|label|score|"
-    r"rating|rater|annotator|author|name|email|page|tokens|cost|latency|version|notes?|comments?|remarks?|reasons?|"
-    r"reasoning|rationale|explanation|feedback|critique|reference|gold|ideal|expected|target|truth|title|bewertung|note)_"
-)
-_GRADED = re.compile(
-    r"_(human|rating|label|score|grade|points|stars|bewertung|note|punkte|sterne|calificación|puntuación|nota|"
-    r"valutazione|punteggio|évaluation|avaliação|pontuação)_"
-)
-_SHORT = 10  # a column whose texts are this many times shorter than another's does not count as text
 _TIES = ("tie", "both", "equal", "draw", "same", "tie (bothbad)", "tie (both bad)", "neither", "both bad", "bothbad")
 
 
@@ -232,99 +213,9 @@ def _unclear(field: str, found: Sequence[str], keys: Sequence[str]) -> str:
     )
 
 
-def lacking(
-    needed: int, columns: Sequence[str], mapped: Mapping[str, str], lengths: Mapping[str, int] | None = None
-) -> str:
-    """What to say where no record has as many responses as are needed; `lengths` of the texts in each column help to
-    tell which are most likely responses.
-    """
-    what = "the response" if needed == 1 else "two responses"
-    talk = next((column for column, field in mapped.items() if field == "instruction and response"), "")
-    if talk and needed == 1:
-        told = f"no conversation in {talk!r} ends with a turn of the assistant, which would be judged"
-        return f"{told}: add it, or name the column of the response with --map response=COLUMN"
-    if lengths is not None and not any(lengths.values()):
-        told = f"no column holds text; the columns are {', '.join(columns)}: give one record for each item"
-        return f"{told}, with {what} as text (--map {'response' if needed == 1 else 'response_0'}=COLUMN names it)"
-    one = next((name for name in columns if name == "response" or mapped.get(name) == "response"), "")
-    if needed == 2 and one:
-        told = (
-            f"{one!r} holds one response of each item: `dikast grade` scores those; to compare, name two columns with"
-        )
-        told += f" {in_words([('response_0', one), ('response_1', 'COLUMN')])}; the columns are {', '.join(columns)}"
-        return told
-    several = next((name for name in columns if name == "responses" or mapped.get(name) == "responses"), "")
-    if needed == 2 and several:
-        return f"no item has two responses in {several!r}: `dikast grade` scores single ones; to compare, give each two"
-    used = {column for column, field in mapped.items() if field != "gold (guessed)"}
-    others = {*GOLD_LIKE, *(SYSTEM if needed == 1 else ())}
-    left = [each for each in columns if each not in used and each not in ITEM_KEYS and plain_name(each) not in others]
-    text = [each for each in left if lengths is None or lengths.get(each, 0)]
-    slips = {
-        each: near
-        for each in (text if needed == 1 else ())
-        if not _speaks_of(each, _ASIDE) and (near := near_miss(plain_name(each), NAMES["response"]))
-    }
-    asked = "instruction" in columns or any(field.startswith("instruction") for field in mapped.values())
-    likely = [*slips][:1] or (likely_responses(left, lengths or {}, needed, asked=asked) if left else [])
-    named = [*likely, *("COLUMN", "OTHER")[len(likely) :]][:needed]
-    fields = ["response"] if needed == 1 else ["response_0", "response_1"]
-    moves = list(zip(fields, named, strict=True))
-    prompt = "" if asked else likely_instruction([each for each in left if each not in likely], lengths or {})
-    if prompt:
-        moves.insert(0, ("instruction", prompt))
-    told = f"no column is recognised as {what}; the columns are {', '.join(columns)}: "
-    if slips:
-        told += f"did you mean {slips[likely[0]]!r} by {likely[0]!r}? Then rename it, or "
-    told += f"name it with {in_words(moves)}"
-    if needed == 1 and prompt and likely:
-        told += ", if these are the question and the answer to judge"
-    graded = [each for each in left if _speaks_of(each, _GRADED) and not (lengths or {each: 1}).get(each, 0)]
-    if needed == 1 and len(graded) == 1:
-        told += f"; {in_words([('gold', graded[0])])} if people gave {graded[0]!r}"
-    return told
-
-
 def in_words(moves: Sequence[tuple[str, str]]) -> str:
     """The `--map` flags that read fields from columns, to be copied to a shell."""
     return " ".join(f"--map {shlex.quote(f'{field}={column}')}" for field, column in moves)
-
-
-def likely_responses(left: Sequence[str], lengths: Mapping[str, int], needed: int, *, asked: bool) -> list[str]:
-    """The columns that most likely hold the responses, in their order: by their names, or else the columns of text
-    after the prompt, which comes first if none was recognised (`asked`).
-    """
-    written = [each for each in left if lengths.get(each, 0) or not lengths]
-    said = [each for each in written if _speaks_of(each, _SAID) and not _speaks_of(each, _ASIDE)]
-    plain = [
-        each for each in left if each not in said and not _speaks_of(each, _ASKED) and not _speaks_of(each, _ASIDE)
-    ]
-    unnamed = not asked and not said and not any(_speaks_of(each, _ASKED) for each in left)
-    text = _texts(plain, lengths, at_least=needed + unnamed)
-    if unnamed and len(text) > needed:
-        text = text[1:]
-    chosen = {*[*said, *text][:needed]}
-    return [each for each in left if each in chosen]
-
-
-def likely_instruction(left: Sequence[str], lengths: Mapping[str, int]) -> str:
-    """The column that most likely holds the prompt: by its name, else the first of text; "" for none."""
-    text = [each for each in left if lengths.get(each, 0) and not _speaks_of(each, _ASIDE)]
-    asked = [each for each in text if _speaks_of(each, _ASKED)]
-    return (asked or _texts(text, lengths, at_least=1) or [""])[0]
-
-
-def _texts(columns: Sequence[str], lengths: Mapping[str, int], at_least: int) -> list[str]:
-    """The columns of text, without those whose texts are much shorter than the longest, if enough are left."""
-    found = [each for each in columns if lengths.get(each, 0)]
-    most = max((lengths[each] for each in found), default=0)
-    long = [each for each in found if lengths[each] * _SHORT >= most]
-    return long if len(long) >= at_least else found
-
-
-def _speaks_of(column: str, words: re.Pattern[str]) -> bool:
-    words_of = plain_name(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", column))  # camelCase, too
-    return words.search(f"_{words_of}_") is not None
 
 
 def winner(value: Any, systems: Sequence[str], columns: Sequence[str]) -> str:

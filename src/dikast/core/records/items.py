@@ -10,9 +10,8 @@ from dikast.core.item import Item
 from dikast.core.media import check_image, confine, sample_video
 from dikast.core.part import Image, Part, Video
 from dikast.core.records.arranging import Arrangement, Arranger, ShapeError
-from dikast.core.records.content_ids import ContentIds
+from dikast.core.records.content_ids import ContentIds, Ids
 from dikast.core.records.files import folder_of
-from dikast.core.records.ids import Ids
 from dikast.core.records.image_folder import pictures_in
 from dikast.core.records.reading import NO_RECORDS, Record, scan_file
 from dikast.core.records.sniffing import form_of

@@ -1,0 +1,121 @@
+"""What to say of columns that are not recognised: which of them most likely hold the prompt and the responses."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from dikast.core.item import GOLD_LIKE, ITEM_KEYS, NAMES, plain_name
+from dikast.core.records.column_names import SYSTEM, in_words
+from dikast.core.text import near_miss
+
+_SAID = re.compile(
+    r"answer|respon|output|reply|replies|generat|predict|complet|candidate|said|says|result|assistant|bot_|summar|"
+    r"translation|hypothes|llm|gpt|claude|gemini|llama|antwort|réponse|respuesta|risposta|resposta"
+)
+_ASKED = re.compile(
+    r"prompt|question|query|instruct|task|input|context|document|passage|article|source|request|user|human|customer|"
+    r"problem|ticket|message|frage|pregunta|domanda|pergunta"
+)
+_ASIDE = re.compile(
+    r"_(id|uid|key|index|idx|url|link|date|time|timestamp|created|updated|lang|language|split|category|topic|label|score|"
+    r"rating|rater|annotator|author|name|email|page|tokens|cost|latency|version|notes?|comments?|remarks?|reasons?|"
+    r"reasoning|rationale|explanation|feedback|critique|reference|gold|ideal|expected|target|truth|title|bewertung|note)_"
+)
+_GRADED = re.compile(
+    r"_(human|rating|label|score|grade|points|stars|bewertung|note|punkte|sterne|calificación|puntuación|nota|"
+    r"valutazione|punteggio|évaluation|avaliação|pontuação)_"
+)
+_SHORT = 10  # a column whose texts are this many times shorter than another's does not count as text
+
+
+def lacking(
+    needed: int, columns: Sequence[str], mapped: Mapping[str, str], lengths: Mapping[str, int] | None = None
+) -> str:
+    """What to say where no record has as many responses as are needed; `lengths` of the texts in each column help to
+    tell which are most likely responses.
+    """
+    what = "the response" if needed == 1 else "two responses"
+    talk = next((column for column, field in mapped.items() if field == "instruction and response"), "")
+    if talk and needed == 1:
+        told = f"no conversation in {talk!r} ends with a turn of the assistant, which would be judged"
+        return f"{told}: add it, or name the column of the response with --map response=COLUMN"
+    if lengths is not None and not any(lengths.values()):
+        told = f"no column holds text; the columns are {', '.join(columns)}: give one record for each item"
+        return f"{told}, with {what} as text (--map {'response' if needed == 1 else 'response_0'}=COLUMN names it)"
+    one = next((name for name in columns if name == "response" or mapped.get(name) == "response"), "")
+    if needed == 2 and one:
+        told = (
+            f"{one!r} holds one response of each item: `dikast grade` scores those; to compare, name two columns with"
+        )
+        told += f" {in_words([('response_0', one), ('response_1', 'COLUMN')])}; the columns are {', '.join(columns)}"
+        return told
+    several = next((name for name in columns if name == "responses" or mapped.get(name) == "responses"), "")
+    if needed == 2 and several:
+        return f"no item has two responses in {several!r}: `dikast grade` scores single ones; to compare, give each two"
+    used = {column for column, field in mapped.items() if field != "gold (guessed)"}
+    others = {*GOLD_LIKE, *(SYSTEM if needed == 1 else ())}
+    left = [each for each in columns if each not in used and each not in ITEM_KEYS and plain_name(each) not in others]
+    text = [each for each in left if lengths is None or lengths.get(each, 0)]
+    slips = {
+        each: near
+        for each in (text if needed == 1 else ())
+        if not _speaks_of(each, _ASIDE) and (near := near_miss(plain_name(each), NAMES["response"]))
+    }
+    asked = "instruction" in columns or any(field.startswith("instruction") for field in mapped.values())
+    likely = [*slips][:1] or (likely_responses(left, lengths or {}, needed, asked=asked) if left else [])
+    named = [*likely, *("COLUMN", "OTHER")[len(likely) :]][:needed]
+    fields = ["response"] if needed == 1 else ["response_0", "response_1"]
+    moves = list(zip(fields, named, strict=True))
+    prompt = "" if asked else likely_instruction([each for each in left if each not in likely], lengths or {})
+    if prompt and likely:
+        moves.insert(0, ("instruction", prompt))
+    told = f"no column is recognised as {what}; the columns are {', '.join(columns)}: "
+    if slips:
+        told += f"did you mean {slips[likely[0]]!r} by {likely[0]!r}? Then rename it, or "
+    told += f"name it with {in_words(moves)}"
+    if not likely:
+        told += f", or add {'them' if needed == 2 else 'it'} if the file has nothing to judge yet"
+    if needed == 1 and prompt and likely:
+        told += ", if these are the question and the answer to judge"
+    graded = [each for each in left if _speaks_of(each, _GRADED) and not (lengths or {each: 1}).get(each, 0)]
+    if needed == 1 and len(graded) == 1:
+        told += f"; {in_words([('gold', graded[0])])} if people gave {graded[0]!r}"
+    return told
+
+
+def likely_responses(left: Sequence[str], lengths: Mapping[str, int], needed: int, *, asked: bool) -> list[str]:
+    """The columns that most likely hold the responses, in their order: by their names, or else the columns of text
+    after the prompt, which comes first if none was recognised (`asked`).
+    """
+    written = [each for each in left if lengths.get(each, 0) or not lengths]
+    said = [each for each in written if _speaks_of(each, _SAID) and not _speaks_of(each, _ASIDE)]
+    prompts = [] if asked else [at for at, each in enumerate(left) if _speaks_of(each, _ASKED)]
+    after = left[prompts[0] :] if prompts else left  # what stands before a prompt is hardly what was said to it
+    plain = [
+        each for each in after if each not in said and not _speaks_of(each, _ASKED) and not _speaks_of(each, _ASIDE)
+    ]
+    unnamed = not asked and not said and not prompts
+    text = _texts(plain, lengths, at_least=needed + unnamed)
+    if unnamed and len(text) > needed:
+        text = text[1:]
+    chosen = {*[*said, *text][:needed]}
+    return [each for each in left if each in chosen]
+
+
+def likely_instruction(left: Sequence[str], lengths: Mapping[str, int]) -> str:
+    """The column that most likely holds the prompt: by its name, else the first of text; "" for none."""
+    text = [each for each in left if lengths.get(each, 0) and not _speaks_of(each, _ASIDE)]
+    asked = [each for each in text if _speaks_of(each, _ASKED)]
+    return (asked or _texts(text, lengths, at_least=1) or [""])[0]
+
+
+def _texts(columns: Sequence[str], lengths: Mapping[str, int], at_least: int) -> list[str]:
+    """The columns of text, without those whose texts are much shorter than the longest, if enough are left."""
+    found = [each for each in columns if lengths.get(each, 0)]
+    most = max((lengths[each] for each in found), default=0)
+    long = [each for each in found if lengths[each] * _SHORT >= most]
+    return long if len(long) >= at_least else found
+
+
+def _speaks_of(column: str, words: re.Pattern[str]) -> bool:
+    words_of = plain_name(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", column))  # camelCase, too
+    return words.search(f"_{words_of}_") is not None
