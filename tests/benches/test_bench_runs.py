@@ -458,7 +458,7 @@ def test_options_of_runs_are_refused_for_files_of_verdicts_and_the_other_way_rou
     for options in (("--gold", "l"), ("--equate", "1-5")):
         told = str(run("report", tmp_path / "v.jsonl", "--bench", "tifa", *options).exception)
         assert told.startswith(f"{options[0]}: only of a run folder"), told
-    for options in (("--bench", "tifa"), ("--columns", tmp_path / "v.jsonl"), ("--judge", "x")):
+    for options in (("--bench", "tifa"), ("--columns", str(tmp_path / "v.jsonl")), ("--judge", "x")):
         told = str(run("report", tmp_path, *options).exception)
         assert told.startswith(f"{options[0]}: only of a file of verdicts"), told
 
