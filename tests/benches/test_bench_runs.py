@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -465,8 +466,8 @@ def test_options_of_runs_are_refused_for_files_of_verdicts_and_the_other_way_rou
 
 def test_brought_gold_of_a_reference_judge_ranks_the_models(tmp_path: Path) -> None:
     rows = [{"question_id": f"q{i}", "question": f"{i}?", "answer": "a"} for i in range(3)]
-    keys = {key: yaml.safe_load(_listed("mmhal"))[key] for key in ("kind", "fields", "official", "responses")}
-    keys["fields"].pop("image")
+    keys = {key: yaml.safe_load(_listed("mmhal"))[key] for key in ("kind", "official", "responses")}
+    keys["fields"] = {"id": "question_id", "instruction": "question", "reference": "answer"}
     bench = own(tmp_path, rows, **keys)
     answers = tmp_path / "answers.jsonl"
     given = [{"id": f"q{i}", "response": f"{model} {i}", "model": model, "gold": gold, "people": 6 - gold}
@@ -702,7 +703,8 @@ def _row(bench: Bench, said: str) -> dict[str, Any]:
     spoken = "instruction" if any(name == "instruction" for name, _ in mapped) else "response"
     for name, paths in mapped:
         for path in paths if isinstance(paths, list) else [paths]:
-            row[path] = said if name == spoken else f"the {path} of {bench.name}"
+            for column in re.findall(r"\{([^{}]+)\}", path) or [path]:
+                row[column] = said if name == spoken else f"the {column} of {bench.name}"
     if (gold := bench.gold) is not None:
         first = str(next(iter(gold.values), gold.default))
         value = 3 if gold.scale else 1 if gold.count else "ABCD" if gold.order else first

@@ -23,7 +23,7 @@ def mmhal(tmp_path: Path, *, prompts: int = len(SCORES), **native: str) -> tuple
     """The bench as it is listed, with rows of text alone, and a file of responses with the reference judge's scores."""
     listed = yaml.safe_load((Path(dikast.benches.__file__).parent / "catalogue/mmhal.yaml").read_text())
     keys = {key: listed[key] for key in ("kind", "fields", "official", "responses", "native")}
-    keys["fields"].pop("image")
+    keys["fields"] = {"id": "question_id", "instruction": "question", "reference": "answer"}
     keys["native"] |= native
     rows = [{"question_id": f"q{i}", "question": f"What is in picture {i}?", "answer": "A mug"} for i in range(8)]
     answers = tmp_path / "answers.jsonl"

@@ -16,11 +16,12 @@ from dikast.core.runs.run_files import write_checked
 
 
 def listed(name: str) -> dict[str, Any]:
-    """What asks and scores in a listed bench, without its source and its pictures."""
+    """What asks and scores in a listed bench, without its source, its pictures and its clips."""
     path = Path(dikast.benches.__file__).parent / "catalogue" / f"{name}.yaml"
     keys = ("kind", "fields", "gold", "groups", "official", "protocol")
     found = {key: value for key, value in yaml.safe_load(path.read_text()).items() if key in keys}
-    found["fields"].pop("image", None)
+    for shown in ("image", "video"):
+        found["fields"].pop(shown, None)
     return found
 
 

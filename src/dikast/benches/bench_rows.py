@@ -10,7 +10,7 @@ from typing import Any, Literal
 import orjson
 
 from dikast.benches.bench_files import BenchFile, fetch, fetch_file
-from dikast.benches.bench_terms import CONVERSATION_PAIR, CRITERION, RENDERED_PAIR
+from dikast.benches.bench_terms import CONVERSATION_PAIR, CRITERION, RENDERED_PAIR, VIDEO
 from dikast.benches.conversation_pairs import conversation_pair
 from dikast.benches.definition import Bench
 from dikast.benches.row_values import (
@@ -25,6 +25,7 @@ from dikast.benches.row_values import (
 )
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item, item_from
+from dikast.core.part import Text
 from dikast.core.records.content_ids import prompt_id
 from dikast.core.records.reading import Record, scan_file
 from dikast.core.text import counted, hint
@@ -34,7 +35,7 @@ Pictures = Literal["needed", "skip", "count"]
 PROMPT = "prompt_id"  # in an item's metadata: a fingerprint of the prompt, which the responses to it share
 LENGTH = "length"  # there too: characters of the response; for a pair, second minus first
 _LISTED = 5
-_NATIVE = ("id", "image")  # fields that are read beside a rendered prompt
+_NATIVE = ("id", "image", VIDEO)  # fields that are read beside a rendered prompt
 _MOST_ERRORS = 20
 
 
@@ -97,7 +98,7 @@ def read_rows(
         lacking += bool(gone) and pictures == "count"
         if not gone or pictures == "count":
             items.append(item)
-            absent.update(name for name in bench.optional if name in read and not found.get(name))
+            absent.update(name for name in bench.optional if name in read and _lacks(item, found, name))
     _raise(bench, errors)
     if not items:
         told = ", ".join(f"{why} in {counted(n, 'row')}" for why, n in (+left).items())
@@ -232,6 +233,10 @@ def _maker(bench: Bench, rubrics: Mapping[str, dict[str, Any]], *, native: bool)
             found.pop("gold", None)
         else:
             found = fields_of_row(bench, row, variant=variant)
+        if clip := found.pop(VIDEO, None):
+            asked = found.get("instruction") or []
+            parts = [{"type": "text", "text": asked}] if isinstance(asked, str) else asked
+            found["instruction"] = [{"type": "video", "video": clip}, *parts]
         if rubrics:
             found["rubric"] = _sheet(bench, row, rubrics)
         found.setdefault("id", f"{folder_of(file.path)}-{line}" if len(bench.source.files) > 1 else str(line))
@@ -266,6 +271,13 @@ def _unique(name: Any, seen: Counter[str]) -> str:
     text = str(name)
     seen[text] += 1
     return text if seen[text] == 1 else f"{text}#{seen[text]}"
+
+
+def _lacks(item: Item, found: Mapping[str, Any], name: str) -> bool:
+    """Whether a row has nothing for a field; of pictures and clips, one is enough."""
+    if name in ("image", "images", VIDEO):
+        return all(isinstance(part, Text) for turn in item.instruction for part in turn.content)
+    return not found.get(name)
 
 
 def _missing_pictures(item: Item) -> str:

@@ -18,6 +18,7 @@ from dikast.benches.bench_terms import (
     OF_PAIRS,
     RENDERED_PAIR,
     STATES,
+    VIDEO,
     Kind,
     OfficialMetric,
     State,
@@ -245,7 +246,7 @@ def _mistakes(bench: Bench) -> Iterator[Mistake]:
 
 
 def _of_fields(bench: Bench) -> Iterator[Mistake]:
-    fields = (*ITEM_KEYS, "response_0", "response_1")
+    fields = (*ITEM_KEYS, "response_0", "response_1", VIDEO)
     for variant, own in bench.variants.items():
         if not isinstance(own, Mapping) or not own:
             yield "a variant has the fields that differ in it", "variants", variant

@@ -128,19 +128,20 @@ def prepare(
 
 
 def _equated(bench: Bench, asked: BenchRunOptions) -> str | None:
-    """The scale of the rows' gold, where `--rubric` asks on another one; None where both are alike. UserError for a
+    """The scale of the rows' gold, where the rubric asks on another one; None where both are alike. UserError for a
     rubric in the other direction.
     """
     scale = bench.gold.scale if bench.gold is not None else None
-    if scale is None or asked.rubric is None:
+    if scale is None:
         return None
-    rubric = load_rubric(asked.rubric)
+    name = asked.rubric or bench.rubric
+    rubric = load_rubric(name)
     scales = [each.scale for each in (rubric if isinstance(rubric, Sheet) else (rubric,))]
     if any(each.lower_is_better != scale.lower_is_better for each in scales):
         best = "lowest" if scale.lower_is_better else "highest"
         raise UserError(
-            f"--rubric {asked.rubric}: gold of {bench.name} lies on {scale}, of which the {best} is the best, and this"
-            " rubric's scale runs the other way: name a rubric in the direction of gold"
+            f"rubric {name}: gold of {bench.name} lies on {scale}, of which the {best} is the best, and this rubric's"
+            " scale runs the other way: name one in the direction of gold with --rubric"
         )
     return None if all(each == scale for each in scales) else str(scale)
 

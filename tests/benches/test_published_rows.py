@@ -1,0 +1,111 @@
+"""Rows in the form that data sets publish, of benches whose rows were not seen here; clips as well as pictures."""
+
+import json
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from benches.own_bench import cards, judge_own, own, run
+from dikast.benches.bench_rows import read_rows
+from dikast.benches.definition import load_bench
+from dikast.core.errors import UserError
+from dikast.core.item import Item
+
+
+def _picture(path: Path) -> None:
+    from PIL import Image
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", (32, 32), (80, 90, 200)).save(path, "PNG")
+
+
+def _clip(path: Path) -> None:
+    import av
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with av.open(str(path), "w") as file:
+        stream = file.add_stream("mpeg4", rate=8)
+        stream.width = stream.height = 64
+        stream.pix_fmt = "yuv420p"
+        for shade in range(16):
+            for packet in stream.encode(av.VideoFrame.from_ndarray(np.full((64, 64, 3), shade, np.uint8))):
+                file.mux(packet)
+        for packet in stream.encode():
+            file.mux(packet)
+
+
+def test_clips_are_shown_as_clips_and_one_of_picture_and_clip_is_enough(tmp_path: Path) -> None:
+    """A clip was read as a picture, which cannot be opened: no question of such a bench had a verdict."""
+    _clip(tmp_path / "c/one.mp4")
+    _picture(tmp_path / "p.png")
+    pair = {"prompt": "What is it?", "chosen": "x", "rejected": "y"}
+    rows = [
+        {"id": "1", **pair, "image": "p.png"}, {"id": "1", **pair, "video": "c/one.mp4"}, {"id": "2", **pair},
+    ]  # fmt: skip
+    listed = yaml.safe_load((resources.files("dikast.benches") / "catalogue/mm-rlhf-reward.yaml").read_text("utf-8"))
+    bench = own(
+        tmp_path, rows, **{key: listed[key] for key in ("kind", "fields", "optional", "gold", "official", "groups")}
+    )
+    read = read_rows(load_bench(str(bench)), tmp_path)
+    assert [(len(item.images), len(item.videos)) for item in read.items] == [(1, 0), (0, 1), (0, 0)]
+    assert "1 of 3 rows have no image, which is optional: asked without it" in read.notes
+    found = judge_own(bench, "mock:first-slot", tmp_path / "out")
+    assert found["ours"]["failed"]["value"] == 0
+    (tmp_path / "c/one.mp4").unlink()
+    with pytest.raises(UserError, match=r"line 2|:2.*the picture 'c/one.mp4' is not there"):
+        read_rows(load_bench(str(bench)), tmp_path)
+    assert len(read_rows(load_bench(str(bench)), tmp_path, pictures="skip").items) == 2
+
+
+def test_rows_in_the_published_form_of_data_sets_that_were_not_seen(tmp_path: Path) -> None:
+    """Columns and files as the data sets' cards and their authors' code have them."""
+    import pyarrow as arrow
+    from pyarrow import parquet
+
+    def put(path: str, *rows: dict[str, Any]) -> None:
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        if path.endswith(".parquet"):
+            parquet.write_table(arrow.Table.from_pylist(list(rows)), tmp_path / path)
+        else:
+            (tmp_path / path).write_text(json.dumps(rows))
+
+    def read(name: str) -> list[Item]:
+        return read_rows(load_bench(name), tmp_path / name).items
+
+    pair = {"prompt": "q", "chosen": "x", "rejected": "y", "source": "s", "category": "Chat"}
+    for language in ("arb_Arab", "deu_Latn"):
+        put(f"m-rewardbench/{language}/test-00000-of-00001.parquet", {"id": 1, "language": language, **pair})
+    assert [(i.id, i.gold, i.meta["category"]) for i in read("m-rewardbench")] == [
+        ("arb_Arab-1", "a", "Chat"), ("deu_Latn-1", "a", "Chat"),
+    ]  # fmt: skip
+    multimodal = tmp_path / "multimodal-rewardbench"
+    _picture(multimodal / "images/nocaps/1.png")
+    row = {"ID": "nocaps-1", "Text": "q", "Image": "images/nocaps/1.png", "Output1": "x", "Output2": "y",
+           "Better": "Output2", "Category": "vqa"}  # fmt: skip
+    put("multimodal-rewardbench/all_data.json", row)
+    [item] = read("multimodal-rewardbench")
+    assert (item.gold, item.meta["category"], len(item.images)) == ("b", "vqa", 1)
+    picture = {"bytes": (multimodal / "images/nocaps/1.png").read_bytes(), "path": "1.png"}
+    ratings = [0.0, 1.0, 0.25, 2 / 3]
+    put("polaris/data/test-00000-of-00002.parquet",
+        *({"refs": ["r"], "cand": f"a caption {i}", "img": picture, "human_score": each}
+          for i, each in enumerate(ratings)))  # fmt: skip
+    assert [item.gold for item in read("polaris")] == ratings
+    done = run("run", "polaris", "--judge", "mock:constant", "--data", tmp_path, "--out", tmp_path / "out", "-q")
+    assert done.exit_code == 0, done.exception
+    ours = cards(tmp_path / "out")["polaris"]["ours"]
+    assert ours["ours: mae"]["value"] == pytest.approx(np.abs(np.array(ratings) - 0.5).mean(), abs=1e-4)  # 3 of 1-5
+    template = {"question_type": "attribute", "question_topic": "food", "image_id": "a1", "image_content": ["Egg"],
+                "image_src": "https://pictures.test/1.jpg", "question": "q", "gt_answer": "red"}  # fmt: skip
+    put("mmhal/response_template.json", template)
+    [item] = read("mmhal")
+    assert (item.id, item.meta["type"], item.images[0].source) == ("1", "attribute", "https://pictures.test/1.jpg")
+    put("rewardbench/data/filtered-00000-of-00001.parquet", {**pair, "id": 7, "subset": "hep-go"})
+    assert read("rewardbench")[0].meta["subset"] == "hep-go"
+    _clip(tmp_path / "video-dc/Test_Videos/v1.mp4")
+    put("video-dc/data/test-00000-of-00001.parquet", {"video_name": "v1", "question": "q", "answer": "a"})
+    assert [(item.id, len(item.videos)) for item in read("video-dc")] == [("v1", 1)]
