@@ -67,11 +67,7 @@ MISTAKES = [
     ("grade two.csv " + ASK, "'output' and 'response' could both be the response", "--map response=output"),
     ("grade three.csv " + ASK, "'output' and 'completion' could both be the response", "--map response=output"),
     ("grade odd.csv " + ASK, "the columns are question, notes, model_says, page", "--map response=model_says"),
-    (
-        "grade asked.csv " + ASK,
-        "the columns are title, spec, source: name it with --map response=COLUMN, or add it",
-        "",
-    ),
+    ("grade asked.csv " + ASK, "the columns are title, spec, source", "--map response=COLUMN, or add it if the file"),
     ("compare asked.csv " + ASK, "as two responses", "response_1=OTHER, or add them if the file has nothing"),
     ("compare pairs.csv " + ASK, "two responses", "--map response_0=left_text --map response_1=right_text"),
     ("grade text.csv " + ASK, "no column holds text", "the columns are a, b, c"),
