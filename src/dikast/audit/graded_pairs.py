@@ -17,11 +17,11 @@ from dikast.audit.tables.run_rows import about_columns, gold_by_item, gold_scale
 from dikast.core.errors import UserError
 from dikast.core.gold import gold_of_pair
 from dikast.core.records import write_records
-from dikast.core.records.arranging import number_in
 from dikast.core.runs.judge_lock import read_lock
 from dikast.core.runs.run import Run
 from dikast.core.runs.run_files import GOLD, PREFERENCES
 from dikast.core.runs.schema import PreferenceLine, derived_lines
+from dikast.core.text import number_in
 
 ALONE = "each response was graded alone, so there is no order; equal scores are a tie"
 

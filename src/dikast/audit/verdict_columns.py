@@ -15,11 +15,10 @@ from dikast.audit.tables.columns import MISSING
 from dikast.audit.tables.record_rows import Rows
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import NAMES, plain_name
-from dikast.core.records.arranging import number_in
 from dikast.core.records.column_names import SYSTEM, SYSTEMS
 from dikast.core.records.reading import NO_RECORDS
 from dikast.core.scale import Scale
-from dikast.core.text import in_shell, one_line
+from dikast.core.text import in_shell, number_in, one_line
 
 JUDGES = (
     "judge_score", "judge_rating", "judge_grade", "judge_label", "judge_verdict", "judge_winner", "judge_choice",

@@ -1,7 +1,8 @@
-"""Reading small text files with line numbers, suggesting near misses, and writing counts."""
+"""Reading small text files with line numbers, near misses, counts, and numbers in texts."""
 
 import difflib
 import itertools
+import math
 import re
 import shlex
 from collections.abc import Iterable, Iterator
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 _MOST_BYTES = 4 * 2**20
 _MOST_NODES = 100_000
 _OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufff9-\ufffb]")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_COMMA = re.compile(r"[+-]?\d+,\d{1,2}")
 
 
 def printable(text: str) -> str:
@@ -182,3 +185,19 @@ def _scalar(node: "Node") -> Any:
     if isinstance(value, str) and not value.isascii():  # JSON spells characters beyond U+FFFF as two escapes
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return value
+
+
+def number_in(text: str) -> int | float | str:
+    """The number that `text` writes, else `text`; `007` and numbers too large for a float stay text.
+
+    A comma before one or two digits is a decimal comma; before three digits it may separate thousands, so the text
+    stays.
+    """
+    if _COMMA.fullmatch(text):
+        text = text.replace(",", ".")
+    if not _NUMBER.fullmatch(text) or re.match(r"[+-]?0\d", text):
+        return text
+    if re.fullmatch(r"[+-]?\d+", text):
+        return int(text) if len(text) <= 18 else text
+    number = float(text)
+    return number if math.isfinite(number) else text

@@ -27,7 +27,7 @@ from dikast.core.records.column_cures import lacking
 from dikast.core.records.sources import forget
 from dikast.core.rubric import Sheet
 from dikast.core.runs.current_verdicts import answered, current_records, current_verdicts, is_in
-from dikast.core.runs.judge_lock import check_version, ids_of, read_lock
+from dikast.core.runs.judge_lock import check_version, names_of, read_lock
 from dikast.core.runs.opening import tell_writer
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run_files import KEYS, RANKINGS, SUMMARY, VERDICTS, remove, write_checked
@@ -189,7 +189,7 @@ class FileRun:
 
     def items(self, on_error: Callable[[DataError], None] | None = None) -> Iterator[Item]:
         """The items from the top."""
-        self.reading = Arrangement(ids_of(self.out) if self.has_folder else "content")
+        self.reading = Arrangement(names_of(self.out)) if self.has_folder else Arrangement()
         if self.source.path == "-":
             sys.stdin.buffer.seek(0)
         return self.source.items(on_error, self.reading)
@@ -204,7 +204,7 @@ class FileRun:
         with PlanFiles(self.out, self.judge.equate, add=only is not None) as plans:
             plan = _plan(self, samples, only, plans)
         if only is None:
-            write_lock(self.out, self.judge, self.format, self.source, self.told, self.reading.ids)
+            write_lock(self.out, self.judge, self.format, self.source, self.told, self.reading.names)
         return plan
 
     def tasks(self, items: Iterator[Item], samples: range, only: set[str] | None) -> Iterator[Task]:

@@ -14,10 +14,10 @@ from dikast.core.gold import goodness_of
 from dikast.core.item import Item
 from dikast.core.part import text_of
 from dikast.core.records import Arrangement, scan_items, systems_of
-from dikast.core.records.arranging import Ids
 from dikast.core.records.content_ids import prompt_id
 from dikast.core.rubric import Rubric, Sheet
 from dikast.core.runs.current_verdicts import is_in
+from dikast.core.runs.judge_lock import NAMES_OF
 from dikast.core.runs.run_files import GOLD, KEYS, META, RUBRICS, SHEETS, put_in_place
 from dikast.core.scale import Scale
 from dikast.core.secrets import without_secrets
@@ -61,14 +61,14 @@ class Source:
         """
         return itertools.islice(self._items(on_error, reading), self.limit)
 
-    def columns_line(self, ids: Ids = "content") -> str:
+    def columns_line(self, names: int = NAMES_OF) -> str:
         """The recognised columns of the first record, in one line; "" if none had to be recognised.
 
         Raises errors in the columns of the file. Standard input is not read.
         """
         if self.path == "-":
             return ""
-        arrangement = Arrangement(ids)
+        arrangement = Arrangement(names)
         next(self._items(lambda _: None, arrangement), None)
         return arrangement.mapping_line()
 

@@ -11,9 +11,8 @@ from typing import Any
 import orjson
 
 from dikast.core.canonical import fingerprint
-from dikast.core.records.arranging import Ids
 from dikast.core.rubric import Rubric, Sheet
-from dikast.core.runs.judge_lock import NAMES_OF, SCHEMA, read_lock
+from dikast.core.runs.judge_lock import SCHEMA, read_lock
 from dikast.core.runs.run_files import LOCK, write_checked
 from dikast.judging.judge import Judge
 from dikast.judging.run_plan import Source
@@ -22,7 +21,7 @@ from dikast.prompts.format import Format
 _log = logging.getLogger(__name__)
 
 
-def write_lock(out: Path, judge: Judge, format: Format, source: Source, way: Mapping[str, Any], ids: Ids) -> None:
+def write_lock(out: Path, judge: Judge, format: Format, source: Source, way: Mapping[str, Any], names: int) -> None:
     """Write the lock; the lock of another judge in the same folder is kept under a name with its hash."""
     rubric = judge.rubric
     spelt = None
@@ -40,8 +39,8 @@ def write_lock(out: Path, judge: Judge, format: Format, source: Source, way: Map
         "way": way,
         "items": source.path,
         "columns": dict(source.columns),
-        **({"ids": "content"} if ids != "line" else {}),
-        **({"names": NAMES_OF} if ids == "content" else {}),
+        **({"ids": "content"} if names else {}),
+        **({"names": names} if names > 1 else {}),
         **({"equate": str(judge.equate)} if judge.equate is not None else {}),
         "versions": {
             "dikast": version("dikast"),

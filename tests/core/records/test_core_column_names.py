@@ -373,6 +373,39 @@ def test_a_system_prompt_does_not_replace_a_turn_nor_stand_alone() -> None:
     assert texts(one(system_prompt="Add.", prompt=12, answer="a"))[0] == "system: Add. / user: 12"
 
 
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}], "model": "claude"},
+        {"messages": [{"role": "user", "content": "q"}], "response": "a"},
+        {"question": "q", "chosen": "a", "rejected": "b"},
+        {"instruction": "q", "output": "a"},
+    ],
+)
+@pytest.mark.parametrize("said", ["Be brief.", "You are a helpful assistant", "Be\nbrief", "请简短回答。"])
+def test_a_system_prompt_under_the_name_system(row: dict[str, Any], said: str) -> None:
+    (item,) = scan_rows([{**row, "system": said}], {}, reading := Arrangement())
+    assert isinstance(item, Item)
+    assert texts(item) == (f"system: {said} / user: q", ["a", "b"] if "rejected" in row else ["a"])
+    assert systems_of(item) == (("claude",) if "model" in row else ())
+    assert "system -> system turn" in reading.mapping_line()
+    assert texts(one(**row, system=[{"type": "text", "text": said}])) == texts(item)
+
+
+@pytest.mark.parametrize("name", ["gpt-4.1", "GPT 4 Turbo (preview)", "v1.", "/models/llama-3-8b-instruct/epoch-3"])
+def test_the_name_of_a_system_is_no_system_turn(name: str) -> None:
+    (item,) = scan_rows([{"question": "q", "answer": "a", "system": name}], {}, reading := Arrangement())
+    assert isinstance(item, Item)
+    assert (texts(item)[0], systems_of(item)) == ("user: q", (name,))
+    assert "system -> system turn" not in reading.mapping_line()
+    assert "system -> system" in reading.mapping_line()
+
+
+def test_the_developer_speaks_as_the_system() -> None:
+    talk = [{"role": "developer", "content": "s"}, {"role": "user", "content": "q"}, SAID]
+    assert texts(one(messages=talk)) == ("system: s / user: q", ["a"])
+
+
 WON = ("winner_model_a", "winner_model_b", "winner_tie")
 
 
@@ -817,6 +850,9 @@ def turns(*said: str) -> list[dict[str, str]]:
         (("prompt", "chosen", "rejected"), ("q", turns("q", "x"), turns("q", "y"))),
         (("prompt", "chosen", "rejected"), ("q", turns("q", "x")[1:], turns("q", "y")[1:])),
         (("prompt", "response_a", "response_b"), (["q"], ["x"], ["y"])),
+        (("prompt", "chosen", "rejected"), (turns("q"), turns("q", "x")[1:], turns("q", "y")[1:])),
+        (("prompt", "chosen", "rejected"), (turns("q"), turns("q", "x"), turns("q", "y"))),
+        (("prompt", "chosen", "rejected"), (turns("q"), "x", "y")),
     ],
 )
 def test_conversations_in_the_cells_of_a_table(
@@ -825,6 +861,20 @@ def test_conversations_in_the_cells_of_a_table(
     written = [each if isinstance(each, str) else orjson.dumps(each).decode() for each in cells]
     (item,) = read_items(table(tmp_path / "a.csv", [list(columns), written]))
     assert texts(item) == ("user: q", ["x", "y"])
+
+
+@pytest.mark.parametrize("said", ["a", [SAID], [ASKED, SAID]])
+@pytest.mark.parametrize("asked", ["prompt", "question"])
+def test_a_prompt_and_one_response_in_the_cells_of_a_table(asked: str, said: Any, tmp_path: Path) -> None:
+    cells = [json.dumps([ASKED]), said if isinstance(said, str) else json.dumps(said)]
+    (item,) = read_items(table(tmp_path / "a.csv", [[asked, "completion"], cells]))
+    assert texts(item) == ("user: q", ["a"])
+
+
+@pytest.mark.parametrize("asked", ['[{"role": "tutor", "content": "q"}]', '[{"name": "q"}]', "[1, 2]", "[sic] q"])
+def test_prompts_that_are_no_conversation_stay_text(asked: str) -> None:
+    assert texts(one(prompt=asked, completion="a")) == (f"user: {asked}", ["a"])
+    assert texts(one(prompt=asked, completion=json.dumps([SAID]))) == (f"user: {asked}", [json.dumps([SAID])])
 
 
 def test_several_turns_in_the_cells_of_a_table(tmp_path: Path) -> None:
@@ -848,6 +898,9 @@ def test_conversations_as_python_prints_them_are_refused(tmp_path: Path) -> None
     cells = [str(turns("q", each)) for each in "xy"]
     path = table(tmp_path / "a.csv", [["conversation_a", "conversation_b"], cells])
     with pytest.raises(DataError, match=r"a\.csv:2: .* as Python prints it, .*: write the table as JSONL or Parquet"):
+        list(read_items(path))
+    path = table(tmp_path / "b.csv", [["prompt", "completion"], [str(turns("q")), "a"]])
+    with pytest.raises(DataError, match=r"b\.csv:2: field 'instruction': .* as Python prints it"):
         list(read_items(path))
 
 

@@ -118,7 +118,7 @@ def test_a_folder_begun_before_a_name_was_known_asks_nothing_twice(
     file.write_text(f"{head.format('first_aside', 'second_aside')}\n{cells}")
     assert dikast(verb, file, *JUDGE, "--out", run).returncode == 0
     lock = orjson.loads((run / "judge.lock.json").read_bytes())
-    assert lock.pop("names") == 2
+    assert lock.pop("names") == 3
     write_checked(run / "judge.lock.json", orjson.dumps(lock))
     file.write_text(f"{head.format(*later)}\n{cells}")
     for _ in range(2):
@@ -129,6 +129,34 @@ def test_a_folder_begun_before_a_name_was_known_asks_nothing_twice(
     assert dikast(verb, file, *JUDGE, "--out", tmp_path / "new").returncode == 0
     earlier, now = ({each["key"] for each in lines(folder / "verdicts.jsonl")} for folder in (run, tmp_path / "new"))
     assert earlier.isdisjoint(now)  # with the meaning of the columns the questions are others
+
+
+@pytest.mark.parametrize(
+    ("verb", "head", "cells"),
+    [
+        ("grade", "prompt,response,{}", ("q{}", "a", "Be brief {}.")),
+        ("compare", "{},chosen,rejected", ('[{{"role": "user", "content": "q{}"}}]', "a", "b")),
+    ],
+)
+def test_a_folder_of_version_2_of_the_names_goes_on(
+    verb: str, head: str, cells: tuple[str, ...], tmp_path: Path
+) -> None:
+    """`system` was metadata, and a prompt in JSON was text: what it asked under this lock is not asked again."""
+    name, run = "system" if verb == "grade" else "prompt", tmp_path / "run"
+    rows = [tuple(each.format(i) for each in cells) for i in range(4)]
+    file = table(tmp_path / "own.csv", tuple(head.format(name).split(",")), *rows)
+    assert dikast(verb, file, *JUDGE, "--out", run).returncode == 0
+    now = {each["key"] for each in lines(run / "verdicts.jsonl")}
+    lock = orjson.loads((run / "judge.lock.json").read_bytes()) | {"names": 2}
+    for each in run.iterdir():
+        each.unlink()
+    write_checked(run / "judge.lock.json", orjson.dumps(lock))
+    for asked in (8 if verb == "compare" else 4, 0):
+        again = dikast(verb, file, *JUDGE, "--out", run)
+        assert again.returncode == 0, again.stderr
+        assert summary(run)["asked"] == asked
+    assert orjson.loads((run / "judge.lock.json").read_bytes())["names"] == 2
+    assert now.isdisjoint(each["key"] for each in lines(run / "verdicts.jsonl"))
 
 
 @pytest.mark.slow

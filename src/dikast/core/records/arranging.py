@@ -1,10 +1,9 @@
 """Bringing a file's own columns into the fields of an item."""
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 import orjson
 
@@ -13,7 +12,7 @@ from dikast.core.item import ITEM_KEYS, NAMES, SPOKEN, Item, item_from, plain_na
 from dikast.core.part import number_as_text
 from dikast.core.records.column_cures import likely_instruction
 from dikast.core.records.column_names import (
-    LATER,
+    SINCE,
     SYSTEMS,
     Recognised,
     check_order,
@@ -26,28 +25,26 @@ from dikast.core.records.column_names import (
 )
 from dikast.core.records.conversations import foreign_record, turns_in, with_conversations, with_system_turn
 from dikast.core.records.reading import Record
-from dikast.core.text import near_miss, one_line
+from dikast.core.runs.judge_lock import NAMES_OF
+from dikast.core.text import near_miss, number_in, one_line
 
 NUMBERED = re.compile(r"response_(\d{1,3})")
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-_COMMA = re.compile(r"[+-]?\d+,\d{1,2}")
 _MEASURED = 20  # records whose texts are measured
 _CONTENT = (*SPOKEN, "responses")
 _TOLD = tuple(name for name in ITEM_KEYS if name not in ("id", "meta", "gold_from"))
 _SHAPES = 1000  # sets of keys whose arrangement is remembered
-Ids = Literal["content", "earlier", "line"]
 
 
 @dataclass
 class Arrangement:
     """The result of a pass over records: the columns of the first, the field of each guessed column, equal items.
 
-    `ids` says as of when a folder of verdicts was begun, so that it asks nothing twice. With "earlier" the columns that
-    are recognised since (`column_names.LATER`) are metadata. With "line" records are read as before columns were
-    recognised at all: an id that is missing is the line's number.
+    `names` is the version of the table with which a folder of verdicts was begun, so that it asks nothing twice: what
+    is recognised since (`column_names.SINCE`) is metadata, and conversations written as text stay text. With 0 records
+    are read as before columns were recognised at all: an id that is missing is the line's number.
     """
 
-    ids: Ids = "content"
+    names: int = NAMES_OF
     columns: tuple[str, ...] = ()
     own: tuple[str, ...] = ()  # the columns of the first that have a field's own name, without ids and metadata
     mapped: dict[str, str] = field(default_factory=dict)
@@ -115,16 +112,16 @@ class Arranger:
 
     def item(self, record: Record, *, path: str = "", root: str = "") -> Item:
         """The item of a record, without a name ("") if the record has no id and gets one from its content."""
-        self._path, ids = path, self.reading.ids
+        self._path = path
         arranged = self(record)
-        named = ids == "line" or arranged.get("id") is not None
+        named = not self.reading.names or arranged.get("id") is not None
         try:
             found = item_from(arranged if named else {**arranged, "id": "?"}, path=path, line=record.line, root=root)
         except DataError as error:
             raise self._with_column(error, record) from None
         if self._measured == 1:
-            self.reading.bare = not found.instruction and bool(found.responses) and ids != "line"
-            self.reading.systems = system_columns(found) if ids != "line" else ()
+            self.reading.bare = not found.instruction and bool(found.responses and self.reading.names)
+            self.reading.systems = system_columns(found) if self.reading.names else ()
         return found if named else replace(found, id="")
 
     def _with_column(self, error: DataError, record: Record) -> DataError:
@@ -172,11 +169,13 @@ class Arranger:
         if shape.gold and guessed not in (None, "") and guessed == guessed:  # NaN, as in data frames, is no value
             columns_of = [self._columns.get(name) or name for name in responses]
             value = value | self._guess(guessed, shape, record, columns_of)
-        if self.reading.ids != "line":
+        if self.reading.names:
             try:
                 value = with_system_turn(
-                    with_conversations(value, shape.messages, written=self.reading.ids == "content"), shape.system
+                    with_conversations(value, shape.messages, names=self.reading.names), shape.system
                 )
+                if shape.system and shape.system not in value:
+                    self.reading.mapped.setdefault(shape.system, "system turn")
             except DataError as error:
                 told = str(error).removeprefix(f"field {error.field!r}: ")
                 raise DataError(told, path=self._path, line=record.line, field=error.field) from None
@@ -266,7 +265,7 @@ class Arranger:
         others = {"response", "responses"} & {*named} or any(
             NUMBERED.fullmatch(each) and each in free for each in named
         )
-        if others and self.reading.ids != "line":
+        if others and self.reading.names:
             free = []  # other responses than the file's own are named
         numbered = {int(match[1]): key for key in (*free, *named) if (match := NUMBERED.fullmatch(key))}
         if first and not self.reading.own:
@@ -278,7 +277,7 @@ class Arranger:
             raise _of_all(DataError(message, path=path, line=record.line, field="responses"), first)
         chosen = tuple((name, column) for name, column in self._columns.items() if column)
         own_names = tuple(numbered[i] for i in sorted(numbered))
-        if self.reading.ids == "line":
+        if not self.reading.names:
             return Recognised(chosen), own_names
         mapped = any(name in self._columns for name in own_names)
         settled = {**self._columns, **({"responses": "", "response": ""} if mapped else {})}
@@ -286,7 +285,7 @@ class Arranger:
             settled["response"] = ""
         try:
             found = recognise(self._known(keys), settled, () if mapped else own_names)
-            if self.reading.ids == "earlier" and (own_names or found.responses):  # `answer` was metadata beside pairs
+            if self.reading.names == 1 and (own_names or found.responses):  # `answer` was metadata beside pairs
                 moves = [each for each in found.moves if each[0] != "reference" or plain_name(each[1]) != "answer"]
                 found = found._replace(moves=tuple(moves))
             check_order([self._columns.get(name) or name for name in own_names], keys)
@@ -299,7 +298,7 @@ class Arranger:
 
     def _known(self, keys: Sequence[str]) -> Sequence[str]:
         """The columns whose names had a meaning when the folder was begun."""
-        return keys if self.reading.ids != "earlier" else [each for each in keys if plain_name(each) not in LATER]
+        return [each for each in keys if SINCE.get(plain_name(each), 1) <= self.reading.names]
 
     def _note(self, found: Recognised) -> None:
         """Keep what was guessed; DataError where a column was something else in an earlier record."""
@@ -381,19 +380,3 @@ def cell_value(key: str, cell: str, *, path: str = "", line: int | None = None) 
         if key == "meta":
             example = '{"split": "test"}, or keep the text as it stands with --map meta='
         raise DataError(f"not valid JSON ({error.msg}): write {example}", path=path, line=line, field=key) from None
-
-
-def number_in(text: str) -> int | float | str:
-    """The number that `text` writes, else `text`; `007` and numbers too large for a float stay text.
-
-    A comma before one or two digits is a decimal comma; before three digits it may separate thousands, so the text
-    stays.
-    """
-    if _COMMA.fullmatch(text):
-        text = text.replace(",", ".")
-    if not _NUMBER.fullmatch(text) or re.match(r"[+-]?0\d", text):
-        return text
-    if re.fullmatch(r"[+-]?\d+", text):
-        return int(text) if len(text) <= 18 else text
-    number = float(text)
-    return number if math.isfinite(number) else text

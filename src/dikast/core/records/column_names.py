@@ -1,5 +1,6 @@
 """Column recognition: the rules for names that have two meanings, beside the table of `core.item`."""
 
+import itertools
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -17,8 +18,11 @@ SYSTEMS = (
     ("chosen_model", "rejected_model"),
 )
 ONE_HOT = tuple((f"{stem}_a", f"{stem}_b", "winner_tie") for stem in ("winner_model", "winner"))
-LATER = frozenset(("gold_answer", "human_label", *NAMES["system turn"], *(name for each in ONE_HOT for name in each)))
-"""Names recognised since folders keep `NAMES_OF` in their lock; in earlier folders such columns are metadata."""
+SINCE = {
+    **dict.fromkeys(("gold_answer", "human_label", *NAMES["system turn"], *itertools.chain(*ONE_HOT)), 2),
+    "system": 3,
+}
+"""The version of the table (`core.runs.judge_lock.NAMES_OF`) since which a name is recognised, for later ones."""
 SYSTEM = ("system", "model", "model_id", "model_name", "generator")
 _FIRST = {"instruction": 4, "response": 6}  # number of clear names; the last means the field only if no other does
 _PART = re.compile(rf"({'|'.join(PAIRS)})_([ab]|\d{{1,3}})")
@@ -44,7 +48,7 @@ class Recognised(NamedTuple):
         if self.messages:
             found[self.messages] = "instruction" if self.answered else "instruction and response"
         if self.system:
-            found[self.system] = "system turn"
+            found |= {self.system: "system turn"} if plain_name(self.system) != "system" else {}  # or a system's name
         found |= dict.fromkeys(self.one_hot, "gold (guessed)")
         if self.gold and not self.one_hot:
             found[self.gold] = f"{found[self.gold]} and gold (guessed)" if self.gold in found else "gold (guessed)"
@@ -192,8 +196,10 @@ def _gold(free: Mapping[str, str], *, pair: bool) -> str:
 
 
 def _system(free: Mapping[str, str], asked: object) -> str:
-    """The column of the system turn, where something is asked after it."""
-    found = [free[name] for name in NAMES["system turn"] if name in free]
+    """The column of the system turn, where something is asked after it; `system` is one where its texts are."""
+    found = [free[name] for name in NAMES["system turn"] if name in free] or [
+        free[name] for name in ("system",) if name in free
+    ]
     return found[0] if asked and len(found) == 1 else ""  # of several none is taken
 
 

@@ -13,12 +13,21 @@ from typing import Any
 import orjson
 
 from dikast.core.errors import DataError
-from dikast.core.item import NAMES
+from dikast.core.item import NAMES, ROLES, plain_name
 from dikast.core.part import number_as_text
+from dikast.core.runs.judge_lock import NAMES_OF
 
-_ROLES = {"human": "user", "gpt": "assistant", "chatgpt": "assistant", "bot": "assistant", "model": "assistant"}
+_ROLES = {
+    **dict.fromkeys(("gpt", "chatgpt", "bot", "model"), "assistant"),
+    "human": "user",
+    "developer": "system",
+}
 _PLACE = "<image>"
 _ABSENT: Any = object()
+_CANNOT_BE_READ = (
+    "a conversation as Python prints it, which cannot be read back: write the table as JSONL or Parquet"
+    " (frame.to_parquet, or frame.to_json with lines=True)"
+)
 _PRINTED = re.compile(r"\s*\[\s*\{'(role|content|from|value)':")
 _JOINED = (
     """jq -c --slurpfile q QUESTIONS '. as $a | $q[] | select(.question_id == $a.question_id) | {id:"""
@@ -152,12 +161,14 @@ def _called(turn: Mapping[str, Any]) -> str:
     return "\n".join(told)
 
 
-def with_conversations(value: dict[str, Any], messages: str, *, written: bool = True) -> dict[str, Any]:
+def with_conversations(value: dict[str, Any], messages: str, *, names: int = NAMES_OF) -> dict[str, Any]:
     """The fields of a record with its conversations taken apart; `messages` is the column of one that holds both.
 
-    `written`: also those that the cells of responses hold as text.
+    Those that are written as text are read as such in responses since version 2 of `names`, in prompts since 3.
     """
-    value = _read_from_text(value) if written else value
+    asked = value.get("instruction")
+    value = _prompt_from_text(value) if names > 2 else value
+    value = _read_from_text(value, spelt=value.get("instruction") is not asked) if names > 1 else value
     if messages and (turns := turns_in(value.get(messages))) is not None:
         value = {key: each for key, each in value.items() if key != messages}
         if value.get("response") is None and value.get("responses") is None and turns[-1]["role"] == "assistant":
@@ -191,21 +202,32 @@ def with_conversations(value: dict[str, Any], messages: str, *, written: bool = 
     return _placed(value)
 
 
-def _read_from_text(value: dict[str, Any]) -> dict[str, Any]:
+def _prompt_from_text(value: dict[str, Any]) -> dict[str, Any]:
+    """The record with the turns of a prompt that is a conversation written as JSON."""
+    asked = value.get("instruction")
+    if not isinstance(asked, str) or asked.lstrip()[:1] != "[":
+        return value
+    if _PRINTED.match(asked):
+        raise DataError(_CANNOT_BE_READ, field="instruction")
+    turns = turns_in(asked) or []
+    return {**value, "instruction": turns} if turns and {turn["role"] for turn in turns} <= {*ROLES} else value
+
+
+def _read_from_text(value: dict[str, Any], *, spelt: bool) -> dict[str, Any]:
     """The record with responses that are conversations written as JSON, as CSV tables of preferences have them: each as
     a list of turns, or prompt and responses each as a list with the texts of that side. Other text stays, such as lists
-    of turns that were asked for, and so does a single response unless it holds the prompt, which stands nowhere else.
+    of turns that were asked for, and so does a single response unless it holds the prompt, which stands nowhere else,
+    or the prompt was written in the same way (`spelt`).
     """
     said, asked = value.get("responses"), value.get("instruction")
-    if said is None and asked is None and isinstance(value.get("response"), str):
+    if said is None and (spelt or asked is None) and isinstance(value.get("response"), str):
         talk = turns_in(value["response"]) or []
-        whole = len(talk) > 1 and talk[0]["role"] in ("system", "user") and talk[-1]["role"] == "assistant"
-        return {**value, "response": talk} if whole else value
+        begun = spelt or (len(talk) > 1 and talk[0]["role"] in ("system", "user"))
+        return {**value, "response": talk} if talk and begun and talk[-1]["role"] == "assistant" else value
     if not isinstance(said, list) or not all(isinstance(each, str) and each.lstrip()[:1] == "[" for each in said):
         return value
     if any(map(_PRINTED.match, said)):
-        told = "a conversation as Python prints it, which cannot be read back: write the table as JSONL or Parquet"
-        raise DataError(f"{told} (frame.to_parquet, or frame.to_json with lines=True)", field="responses")
+        raise DataError(_CANNOT_BE_READ, field="responses")
     talks = [turns_in(each) or [] for each in said]
     if all(talk and talk[-1]["role"] == "assistant" for talk in talks):
         first = talks[0][0]["content"]
@@ -238,9 +260,16 @@ def _texts_in(cell: Any) -> list[str]:
 
 
 def with_system_turn(value: dict[str, Any], column: str) -> dict[str, Any]:
-    """The record with the text of `column` as the system turn of its instruction, where that has none yet."""
+    """The record with the text of `column` as the system turn of its instruction, where that has none yet; of a column
+    `system`, which may hold the name of a system, only what is no name.
+    """
     said, asked = value.get(column), value.get("instruction")
+    named = plain_name(column) == "system"
+    if named and isinstance(said, list) and said and all(isinstance(each, dict) and "text" in each for each in said):
+        said = "\n".join(str(each["text"]) for each in said)  # blocks, as in Anthropic's requests
     if not (column and isinstance(said, str) and said.strip()) or asked is None or asked in ("", []):
+        return value
+    if named and not _is_told(said):
         return value
     spoken = isinstance(asked, list) and any(isinstance(turn, dict) and "role" in turn for turn in asked)
     turns = asked if spoken else [{"role": "user", "content": number_as_text(asked)}]
@@ -248,6 +277,13 @@ def with_system_turn(value: dict[str, Any], column: str) -> dict[str, Any]:
         return value
     kept = {key: each for key, each in value.items() if key != column}
     return {**kept, "instruction": [{"role": "system", "content": said}, *turns]}
+
+
+def _is_told(text: str) -> bool:
+    """Whether a text tells a model something, and is not a name: five words or more, a sentence, or several lines."""
+    words = text.split()
+    sentence = words[-1][-1] in "。！？" or (len(words) > 1 and words[-1][-1] in ".!?:")
+    return sentence or len(words) > 4 or "\n" in text.strip()
 
 
 def _shared(talks: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:

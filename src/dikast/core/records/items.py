@@ -229,7 +229,7 @@ def _is_same(name: str, path: str, place: int, columns: Mapping[str, str], readi
     """Whether the item at `place` is really called `name`: equal hashes do not imply equal ids."""
     if path == "-":
         return True
-    arrange, files, number = _arranger(path, columns, Arrangement(reading.ids)), files_of(path), 0
+    arrange, files, number = _arranger(path, columns, Arrangement(reading.names)), files_of(path), 0
     for file in files:
         for found in pictures_in(file) if Path(file).is_dir() else scan_file(file):
             number += 1

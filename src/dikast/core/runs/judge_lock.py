@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import orjson
 
@@ -13,7 +13,7 @@ from dikast.core.runs.run_files import AGAIN, LOCK, refuse_special
 from dikast.core.runs.schema import LockForm, misfit
 
 SCHEMA = 1  # of the run folder; raised when an older version could misread it
-NAMES_OF = 2  # of the table of column names with which the run's items are read; raised when it gains names
+NAMES_OF = 3  # of the table of column names with which the run's items are read; raised when it gains names
 
 
 def read_lock(out: Path) -> dict[str, Any] | None:
@@ -38,12 +38,13 @@ def damaged_lock(out: Path) -> DataError | None:
     return DataError(f"not the lock of a run, or damaged; {AGAIN}", path=str(out / LOCK))
 
 
-def ids_of(out: Path) -> Literal["content", "earlier", "line"]:
-    """How items are read for a run's folder, or a panel's, which an earlier version may have begun (`Arrangement`)."""
+def names_of(out: Path) -> int:
+    """With which table of column names a run's folder reads items, or a panel's (`records.arranging.Arrangement`)."""
     lock = next((found for each in (out, *sorted(out.glob("*/"))) if (found := read_lock(each)) is not None), None)
-    if lock is not None and lock.get("ids") != "content":
-        return "line"
-    return "content" if lock is None or lock.get("names") == NAMES_OF else "earlier"
+    if lock is None:
+        return NAMES_OF
+    names = lock.get("names", 1) if lock.get("ids") == "content" else 0
+    return min(names, NAMES_OF) if type(names) is int else 1
 
 
 def check_version(out: Path) -> None:

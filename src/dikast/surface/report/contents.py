@@ -14,9 +14,9 @@ from dikast.core.media.video import DEFAULT_FRAMES, even
 from dikast.core.message import Message, Span
 from dikast.core.part import Content, Image, Text, Video, text_of
 from dikast.core.records import Arrangement, scan_items
-from dikast.core.records.arranging import Ids
 from dikast.core.records.sources import is_address, is_data
 from dikast.core.rubric import Rubric
+from dikast.core.runs.judge_lock import NAMES_OF
 from dikast.core.text import counted
 from dikast.judging.run_plan import lacking_parts
 from dikast.judging.task import Shape, tasks_of
@@ -61,10 +61,10 @@ class Contents:
         return len(text_of(known.responses[response]))
 
 
-def read_contents(path: str, columns: Mapping[str, str], wanted: Iterable[str], ids: Ids = "content") -> Contents:
+def read_contents(path: str, columns: Mapping[str, str], wanted: Iterable[str], names: int = NAMES_OF) -> Contents:
     """Those of the items at `path` whose id is wanted; records that cannot be read are passed over.
 
-    `ids` says how items without an id are named.
+    `names` says with which table of column names they are read.
     """
     left, found = set(wanted), Contents()
     if not path or path == "-":
@@ -75,7 +75,7 @@ def read_contents(path: str, columns: Mapping[str, str], wanted: Iterable[str], 
             f"the items are no longer at {path}: the queue shows ids and verdicts only; name the file with --items"
         )
         return found
-    for item in scan_items(path, columns, Arrangement(ids)):
+    for item in scan_items(path, columns, Arrangement(names)):
         if isinstance(item, DataError):
             continue
         if item.id in left:
