@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _SAME = ("judge", "format", "rubric", "samples", "way", "ids", "equate")  # of the locks of runs that can be one
 
 _READ_APART = (
-    "these runs were begun by versions that recognise other names of columns, so a column (system_prompt, system, gold_answer)"
+    "these runs were begun by versions that recognise other names of columns, so a column (system, gold_answer)"
     " may be shown to the judge in some of them and be metadata in others"
 )
 
