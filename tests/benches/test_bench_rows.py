@@ -208,6 +208,7 @@ def test_runs_of_earlier_versions_are_of_the_same_bench_where_no_question_change
     before |= {"llava-w": "dd9a68bd4e062c35eb268ee235e720d0"}
     before |= {"feedback-collection-test": "41ebdcb87940ec9c9d32bc3f7035649a"}  # these three of 4564f09
     before |= {"mt-bench-human": "19772e8c1102d51cf4494520495e385f"}  # with one figure over all rows
+    before |= {"judgebench": "515dd1d43cbb6b527f782301158d93c8"}
     assert {name for name, hash in before.items() if hash in load_bench(name).hashes} == set(before)
     keys = {"kind": "scores", "fields": {"instruction": "q", "response": "good"}, "gold": None}
     one, two = (tiny(**keys, official={"metric": ["mean score", more]}) for more in ("pearson", "spearman"))
@@ -251,6 +252,7 @@ def test_a_row_whose_picture_is_missing_is_told_with_the_cure_or_left_out_and_co
         ({"source": {"hub": "a/b", "files": {"x": "abc"}}}, "not a SHA-256"),
         ({"official": {"metric": "pearson"}}, "'pearson' is not a metric of pairs"),
         ({"official": {"metric": "accuracy", "over": "groups", "group": "topc"}}, "did you mean 'topic'?"),
+        ({"official": {"metric": "accuracy", "printed": ["sums"]}}, "'printed' names values of 'group'"),
         ({"official": {"metric": "accuracy", "over": "sections", "group": "topic", "sections": {"s": ["x", "math"]},
                        "weights": {"mth": 2}}}, "no section has this group: did you mean 'math'?"),
         ({"official": {"metric": "accuracy", "over": "sections", "group": "topic", "sections": {"s": ["x"]},

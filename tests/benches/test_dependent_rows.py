@@ -180,15 +180,19 @@ def test_seen_and_unseen_rubrics_have_figures_of_their_own(tmp_path: Path) -> No
         scores |= {f"{name}{i}": golds["seen"][i] for i in range(6)}
     keys = {
         "kind": "scores", "fields": {"id": "id", "instruction": "q", "response": "a"}, "groups": {"rubrics": "@file"},
-        "gold": {"column": "score", "scale": "1-5"}, "official": {"metric": ["pearson", "exact"], "group": "rubrics"},
+        "gold": {"column": "score", "scale": "1-5"},
+        "official": {"metric": ["pearson", "exact"], "group": "rubrics", "printed": ["seen", "unseen"]},
         "source": {"hub": "org/mine", "files": {"seen.jsonl": "", "unseen.jsonl": ""}},
     }  # fmt: skip
     found = judge_own(
         own(tmp_path, [], **keys), said(tmp_path / "r.json", scores), tmp_path / "out", "--format", "score-only"
     )
-    groups = {name: each["value"] for name, each in found["official"][0]["groups"].items()}
+    of = {each["metric"]: each for each in found["official"]}
+    assert [*of] == ["pearson: seen", "pearson: unseen", "pearson", "exact: seen", "exact: unseen", "exact"]
+    assert of["pearson: unseen"]["value"]["value"] == pytest.approx(-1)
+    groups = {name: each["value"] for name, each in of["pearson"]["groups"].items()}
     assert groups == {"seen": pytest.approx(1), "unseen": pytest.approx(-1)}
-    assert {name: each["value"] for name, each in found["official"][1]["groups"].items()} == {
+    assert {name: each["value"] for name, each in of["exact"]["groups"].items()} == {
         "seen": 1,
         "unseen": 1 / 6,
     }

@@ -50,10 +50,15 @@ def test_judgebench_counts_two_games(tmp_path: Path) -> None:
         ("A>B", "", "tie"),
     ]
     rows = [{"pair_id": f"p{i}", "question": f"{i}?", "response_A": f"x {i}", "response_B": f"y {i}", "label": label,
-             "source": "uv"[i // 3], "response_model": "m"} for i, (label, _, _) in enumerate(told)]  # fmt: skip
+             "source": "uv"[i // 3], "response_model": ("gpt-4o-2024-05-13", "claude-3-5-sonnet-20240620")[i > 3]}
+            for i, (label, _, _) in enumerate(told)]  # fmt: skip
     judge = choices(tmp_path / "r.jsonl", {f"p{i}": (one, two) for i, (_, one, two) in enumerate(told)})
     found = judge_own(own(tmp_path, rows, **listed("judgebench")), judge, tmp_path / "out", *OF_CHOICES, code=3)
-    net = found["official"][0]
+    gpt, claude, net = found["official"][:3]  # the authors print each model's responses by themselves
+    assert [each["metric"].partition(": ")[2] for each in (gpt, claude)] == [
+        "gpt-4o-2024-05-13", "claude-3-5-sonnet-20240620",
+    ]  # fmt: skip
+    assert [(each["value"]["n"], each["value"]["value"]) for each in (gpt, claude)] == [(4, 3 / 4), (2, 0)]
     assert net["value"]["value"] == 3 / 6  # two wins; a win and a tie; a win and no verdict
     assert (net["groups"]["source u"]["value"], net["groups"]["source v"]["value"]) == pytest.approx((2 / 3, 1 / 3))
     assert figure(found, "right in both orders")["value"] == 1 / 6

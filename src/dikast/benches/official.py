@@ -72,12 +72,15 @@ def official_figures(
         alike = replace(bench, official=replace(bench.official, over="rows", overall=False))
         more = official_figures(alike, audit, data, groups)
         found += [OfficialFigure(f"{each.name} over all rows", each.value, {}, each.rule) for each in more]
-    return [each for figure in found for each in _printed(bench, figure)]
+    return [each for figure in found for each in _printed(bench, figure, columns)]
 
 
-def _printed(bench: Bench, figure: OfficialFigure) -> list[OfficialFigure]:
-    """The figures of the groups that the authors print each by itself, then the one over all rows, which pools them."""
-    if not bench.official.printed:
+def _printed(bench: Bench, figure: OfficialFigure, columns: Sequence[str]) -> list[OfficialFigure]:
+    """The figures of the groups that the authors print each by itself, then the one over all rows, which pools them.
+
+    The latter alone where `columns`, which the rows are sliced by, do not tell these groups.
+    """
+    if bench.official.group not in columns:
         return [figure]
     level = figure.value.level
     of_groups = {name: figure.groups.get(name) for name in bench.official.printed}
@@ -86,7 +89,8 @@ def _printed(bench: Bench, figure: OfficialFigure) -> list[OfficialFigure]:
         for name, each in of_groups.items()
         for told in [figure.rule.replace("all rows", "its rows")]
     ]
-    return [*apart, replace(figure, rule=f"{figure.rule}, which pools groups that the authors print apart")]
+    pooled = f"{figure.rule}, which pools groups that the authors print apart"
+    return [*apart, replace(figure, rule=pooled)] if apart else [figure]
 
 
 def floors(bench: Bench, data: Data, groups: Sequence[tuple[str, ...]] = ()) -> list[tuple[str, Estimate, str]]:
@@ -112,7 +116,7 @@ def floors(bench: Bench, data: Data, groups: Sequence[tuple[str, ...]] = ()) -> 
                     figure = OfficialFigure(metric, value, {}, rule_of(bench.official, metric))
                 else:
                     figure = _own(bench, metric, data, sliced, data.plan.level, given)
-                for each in _printed(bench, figure):
+                for each in _printed(bench, figure, columns):
                     found.append((f"a judge that always {name} ({each.name})", each.value, each.rule))
     return found
 
