@@ -334,6 +334,7 @@ def _plan(run: FileRun, samples: range, only: set[str] | None, plans: PlanFiles 
         except DataError as error:
             note(error)
     check_responses()
+    count.tell_unreadable(items, run.source.path)
     if (off := gold.error()) is not None:
         errors.append(off)
     if errors:

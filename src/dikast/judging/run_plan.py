@@ -1,6 +1,7 @@
 """The plan of a run: the source of the items, the number of questions, and the plan's files."""
 
 import itertools
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -28,6 +29,7 @@ from dikast.judging.settling import first_request
 from dikast.judging.task import Task
 from dikast.prompts.format import Format
 
+_log = logging.getLogger(__name__)
 _CHUNK = 1024
 _MOST_BAD = 20  # questions that cannot be asked whose reasons a dry run lists
 _MOST_META = 200  # characters of a value of metadata that a run keeps
@@ -135,16 +137,30 @@ class Count:
         self.questions = self.answered = self.unaskable = self.characters = self.tokens_out = 0
         self.thinking = int(found_in(judge.engine, "thinking", 0)) if estimate else 0
         self.bad_items: dict[str, None] = {}  # what is wrong with the first of them, each said once
+        self.unreadable, self._first, self._last = 0, "", ""  # items with such media, why of the first, id of the last
         self._keys: list[bytes] = []
         self._tasks: list[Task] = []  # only to estimate
 
     def add(self, task: Task) -> None:
         """Count one question."""
         self._keys.append(task.key.encode())
+        if task.unreadable and task.item.id != self._last:
+            self.unreadable, self._last = self.unreadable + 1, task.item.id
+            self._first = self._first or without_secrets(f"{task.item.origin}: {task.unreadable}")
         if self.estimate:
             self._tasks.append(task)
         if len(self._keys) == _CHUNK:
             self.flush()
+
+    def tell_unreadable(self, items: int, path: str) -> None:
+        """Say that media of some items cannot be read; DataError where it is all of several items."""
+        if 1 < self.unreadable == items:
+            raise DataError(
+                f"no picture or clip of the {items:,} items can be read; the first: {self._first}", path=path
+            )
+        if self.unreadable:
+            told = "%s: %s of %s items have media that cannot be read, and get no verdict; the first: %s"
+            _log.warning(told, path, f"{self.unreadable:,}", f"{items:,}", self._first)
 
     def flush(self) -> None:
         """Count the buffered questions."""

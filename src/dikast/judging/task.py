@@ -21,7 +21,7 @@ Shape = Literal["each", "pairs", "both-orders"] | Callable[[Item], Sequence[tupl
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One question about one item, with everything needed to ask it."""
+    """One question about one item, with everything needed to ask it; `unreadable` says which of its media cannot be."""
 
     key: str
     item: Item
@@ -29,6 +29,7 @@ class Task:
     question: Question
     hashes: Hashes
     images: tuple[Image, ...]
+    unreadable: str = ""
 
 
 def tasks_of(
@@ -50,14 +51,14 @@ def tasks_of(
     for one in rubric if isinstance(rubric, Sheet) else (rubric,):
         rubric_hash = _hash_of(one)
         for responses in _shown(item, shape):
-            content, images = _content(item, responses, reads_gold)
+            content, images, unreadable = _content(item, responses, reads_gold)
             item_hash = hashlib.blake2b(canonical_json(content), digest_size=16).hexdigest()
             hashes = Hashes(judge, format, rubric_hash, item_hash)
             for sample in samples:
                 question = Question(item.id, one.name, responses, sample)
                 spelt = f"{judge}{format}{rubric_hash}{item_hash}{responses}{sample}\0{one.name}\0{item.id}"
                 key = hashlib.blake2b(spelt.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-                yield Task(key, item, one, question, hashes, images)
+                yield Task(key, item, one, question, hashes, images, unreadable)
 
 
 def questions_of(item: Item, rubric: Rubric | Sheet | None, shape: Shape, samples: range) -> int:
@@ -92,37 +93,42 @@ def _shown(item: Item, shape: Shape) -> Iterator[tuple[int, ...]]:
             yield (j, i)
 
 
-def _content(item: Item, responses: tuple[int, ...], reads_gold: bool) -> tuple[Any, tuple[Image, ...]]:
-    """The content of the item that is shown, in the form of its fingerprint, and every image in it."""
+def _content(item: Item, responses: tuple[int, ...], reads_gold: bool) -> tuple[Any, tuple[Image, ...], str]:
+    """The content of the item that is shown, in the form of its fingerprint, every image in it, and why one of its
+    media cannot be read.
+    """
     images: list[Image] = []
+    errors: list[DataError] = []
     spelt = [
-        [[turn.role, _spell(turn.content, images)] for turn in item.instruction],
-        None if item.context is None else _spell(item.context, images),
-        None if item.reference is None else _spell(item.reference, images),
-        [_spell(item.responses[i], images) for i in responses if i < len(item.responses)],
+        [[turn.role, _spell(turn.content, images, errors)] for turn in item.instruction],
+        None if item.context is None else _spell(item.context, images, errors),
+        None if item.reference is None else _spell(item.reference, images, errors),
+        [_spell(item.responses[i], images, errors) for i in responses if i < len(item.responses)],
         item.gold if reads_gold else None,
     ]
-    return spelt, tuple(images)
+    return spelt, tuple(images), str(errors[0]) if errors else ""
 
 
-def _spell(content: Content, images: list[Image]) -> list[Any]:
+def _spell(content: Content, images: list[Image], errors: list[DataError]) -> list[Any]:
     if len(content) == 1 and isinstance(content[0], Text):
         return [content[0].text]
     images.extend(images_of(content))
-    return [_spell_part(part) for part in content]
+    return [_spell_part(part, errors) for part in content]
 
 
-def _spell_part(part: Text | Image | Video) -> Any:
+def _spell_part(part: Text | Image | Video, errors: list[DataError]) -> Any:
     if isinstance(part, Text):
         return part.text
     if isinstance(part, Image):
         try:
             return ["image", image_sha256(part)]
-        except DataError:
+        except DataError as error:
+            errors.append(error)
             return ["unreadable", part.source]
     if part.source:
         try:
             return ["video file", video_sha256(part), part.count, SAMPLING]
-        except DataError:
+        except DataError as error:
+            errors.append(error)
             return ["unreadable", part.source]
-    return ["video", [_spell_part(frame) for frame in part.frames], list(part.seconds)]
+    return ["video", [_spell_part(frame, errors) for frame in part.frames], list(part.seconds)]

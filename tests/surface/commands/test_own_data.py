@@ -243,6 +243,28 @@ def test_guessed_gold_off_the_scale_is_metadata_and_told(own: Path, tmp_path: Pa
     assert "gold does not lie on its scale" in named.stderr
 
 
+def test_pictures_that_are_missing_are_told_before_a_call(tmp_path: Path) -> None:
+    asked = [{"question": f"q{i}", "answer": "a", "image": f"gone/{i}.png"} for i in range(40)]
+    file, log = write_jsonl(tmp_path / "a.jsonl", asked), tmp_path / "log"
+    judge = ("--judge", f"mock:constant,log={log}", "--rubric", "helpfulness")
+    for flags in (("--out", tmp_path / "run"), ("--dry-run",)):
+        done = dikast("grade", file, *judge, *flags)
+        assert done.returncode == 2
+        told = (
+            f"no picture or clip of the 40 items can be read; the first: {file}:1: image {tmp_path}/gone/0.png does not"
+        )
+        assert done.stderr.count(told) == done.stderr.count("does not exist") == 1, done.stderr
+        assert f"relative paths start at {tmp_path}; fix the path or move the file" in done.stderr
+    assert not (tmp_path / "run").exists()
+    assert not log.exists()
+    write_jsonl(file, [*asked, {"question": "q", "answer": "a"}])
+    done = dikast_process("grade", file, *judge, "--out", tmp_path / "run")
+    assert done.returncode == 3
+    told = f"40 of 41 items have media that cannot be read, and get no verdict; the first: {file}:1: image"
+    assert done.stderr.count(told) == done.stderr.count("does not exist") == 1, done.stderr
+    assert summary(tmp_path / "run")["status"] == {"bad_item": 40, "ok": 1}
+
+
 def test_files_that_are_something_else_say_what_to_give(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "a.xlsx", "w") as book:
         book.writestr("[Content_Types].xml", "<Types/>")
