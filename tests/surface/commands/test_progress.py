@@ -164,6 +164,23 @@ def test_what_every_request_would_meet_ends_a_run_within_ten_seconds(
     assert "sk-" not in done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("n", [2, 7])
+def test_a_small_table_is_not_asked_whole_of_another_model(n: int, tmp_path: Path) -> None:
+    items = write_items(tmp_path / "items.jsonl", n)
+    with FaultServer(faults=Faults(wrong_model=1.0)) as server:
+        spec = f"{server.spec},concurrency=1,backoff=0.001"
+        arguments = ("grade", items, "--judge", spec, "--rubric", "helpfulness", "--out", tmp_path / "out")
+        done = subprocess.run(dikast(*arguments), capture_output=True, text=True)
+        assert (
+            sum(server.billed.values()) == 3
+        )  # the first question twice, and another while it waited to be sent again
+    assert done.returncode == 1, done.stderr
+    last = done.stderr.strip().splitlines()[-1]
+    assert "was answered by 'another-model'" in last
+    assert ",served_as=another-model'" in last
+    assert last.endswith(_CORRECTED)
+
+
 @pytest.mark.parametrize(
     ("status", "told", "tries", "cure"),
     [

@@ -216,7 +216,8 @@ class Desk:
     def _failed(self, job: Job, failure: Failure) -> Completion:
         flow = job.flow
         flow.consecutive = flow.consecutive + 1 if failure.hopeless or failure.kind in _BROAD else 0
-        never = not self.answered and (failure.hopeless or failure.unreached)
+        for_all = failure.hopeless or failure.unreached or failure.kind == "wrong_model"
+        never = not self.answered and for_all
         most = 1 if never else _ROW if self.answered and not failure.hopeless else 8
         told = failure.told(job.tries, self._cure_so_far(failure))
         if flow.consecutive >= most and flow.verdict_on_all is None:
