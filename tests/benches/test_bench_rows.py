@@ -268,6 +268,21 @@ def test_mistakes_in_a_bench_are_told_with_the_near_match(change: dict[str, Any]
         tiny(**change)
 
 
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"fields": {"instruction": "q", "response": "good"}}, "as 'response_0' and 'response_1' (or a list"),
+        ({"kind": "scores", "fields": {"id": "q"}, "gold": None, "official": {"metric": "mean score"}},
+         "as 'response'; where rows hold none, write 'responses: to be brought'"),
+    ],
+)  # fmt: skip
+def test_rows_whose_responses_are_in_no_known_column_are_refused(
+    change: dict[str, Any], told: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match=re.escape(told)):
+        read_rows(tiny(**change), tmp_path)
+
+
 def test_mistakes_in_a_bench_are_told_together_with_their_lines() -> None:
     text = "name: x\nkin: pairs\nstate: verifed\n"
     with pytest.raises(UserError) as error:

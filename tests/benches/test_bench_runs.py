@@ -738,6 +738,29 @@ def _lay_out_one(bench: Bench, folder: Path, row: dict[str, Any]) -> None:
         (folder / bench.name / bench.rubrics.file).write_text(json.dumps([skill]))
 
 
+def test_a_draft_leaves_to_do_what_no_column_is_known_to_be(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"id": "a", "q": "?", "x": "one", "y": "two"}\n')
+    mine = tmp_path / "mine.yaml"
+    done = run("new", mine, "--hub", "org/mine", "--file", "rows.jsonl", "--data", tmp_path)
+    assert done.exit_code == 0, done.exception
+    assert 'id: "id"\n  instruction: "TODO"\n  response: "TODO"\n' in mine.read_text()
+
+
+def test_two_benches_of_one_name_share_no_folder(tmp_path: Path) -> None:
+    """The items of the second were written over those of the first, whose verdicts had no scorecard."""
+    keys: dict[str, Any] = {
+        "kind": "pairs", "fields": {"id": "id", "instruction": "q", "response_0": "a", "response_1": "b"},
+        "official": {"metric": "accuracy"}, "gold": {"column": "l"},
+    }  # fmt: skip
+    bench = own(tmp_path, [{"id": "1", "q": "?", "a": "x", "b": "y", "l": "a"}], **keys)
+    other = tmp_path / "other.yaml"
+    other.write_text(bench.read_text().replace("title: Mine", "title: Other"))
+    for both in ((bench, other), ("llmbar", "llmbar")):
+        done = run("run", *both, "--judge", "mock:constant", "--data", tmp_path, "--out", tmp_path / "out")
+        assert "is the name of 2 of these benches, and of one folder" in str(done.exception)
+    assert not (tmp_path / "out").exists()
+
+
 def test_feedback_data_is_checked_against_every_bench(recorded: Path, tmp_path: Path) -> None:
     here = lay_out(recorded, tmp_path / "rows", most=9)
     others = {

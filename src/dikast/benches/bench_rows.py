@@ -66,6 +66,7 @@ def read_rows(
     `native`: use the rendered prompt of the bench's own rows. Rows whose image is missing are mistakes; with `pictures`
     "skip" they are left out and counted, with "count" only counted.
     """
+    _check_responses(bench)
     files = fetch(bench, data, unverified=unverified)
     items: list[Item] = []
     errors: list[DataError] = []
@@ -103,7 +104,7 @@ def read_rows(
     if not items:
         told = ", ".join(f"{why} in {counted(n, 'row')}" for why, n in (+left).items())
         raise UserError(f"{bench.name}: no row is left: {told or 'the files hold none'}")
-    notes = _hash_notes(bench, files)
+    notes = _hash_notes(files)
     if lacking:
         notes = (*notes, f"{lacking:,} of {counted(len(items), 'row')} refer to a missing image")
     for name, n in absent.items():
@@ -117,7 +118,21 @@ def read_rows(
     return BenchRows(items, files, +left, notes, raters if several else {})
 
 
-def _hash_notes(bench: Bench, files: Sequence[BenchFile]) -> tuple[str, ...]:
+def _check_responses(bench: Bench) -> None:
+    """UserError for a bench with responses in its rows whose file does not say in which columns."""
+    mapped = {*bench.fields, *(name for own in bench.variants.values() for name in own)}
+    one, two = {"response", "response_0", "responses"}, {"response_0", "response_1"}
+    known = bench.reader or bench.responses == "to be brought" or "responses" in mapped
+    if known or (two <= mapped if bench.pairs else one & mapped):
+        return
+    due = "'response_0' and 'response_1' (or a list as 'responses')" if bench.pairs else "'response'"
+    raise UserError(
+        f"{bench.name}: its file names no column of the responses: name it under 'fields' as {due}; where rows hold "
+        "none, write 'responses: to be brought'"
+    )
+
+
+def _hash_notes(files: Sequence[BenchFile]) -> tuple[str, ...]:
     changed = [file.path for file in files if file.published is False]
     unknown = [file.path for file in files if file.published is None]
     found = []
@@ -127,8 +142,6 @@ def _hash_notes(bench: Bench, files: Sequence[BenchFile]) -> tuple[str, ...]:
         found.append(
             f"no hash is known for {', '.join(unknown[:_LISTED])}: whether these are the published rows is unknown"
         )
-    if bench.from_memory:
-        found.append(f"not checked against the source: {', '.join(bench.from_memory)}")
     return tuple(found)
 
 

@@ -1,6 +1,7 @@
 """Drafting the description of a new bench from the columns of its rows, and checking it."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -56,7 +57,8 @@ def draft(name: str, *, hub: str, github: str, revision: str, files: Sequence[st
             columns |= {f"response_{i}": column for i, column in enumerate(seen.responses)}
             gold = seen.gold
     pairs = "response_1" in columns
-    columns = columns or {"id": "TODO", "instruction": "TODO", "response": "TODO"}
+    for field in ("instruction",) if pairs else ("instruction", "response"):
+        columns.setdefault(field, "TODO")
     text = _DRAFT.format(
         name=name,
         state="rows read" if all(digests.values()) else "schema only",
@@ -89,6 +91,15 @@ def finished(name: str) -> Bench:
     if name.endswith((".yaml", ".yml")) and "TODO" in Path(name).read_text("utf-8"):
         raise UserError(f"{name}: replace every TODO")
     return bench
+
+
+def all_finished(names: Sequence[str]) -> list[Bench]:
+    """The benches of one command, all of them before anything is fetched; UserError for two that share a folder."""
+    benches = [finished(name) for name in names]
+    for name, n in Counter(bench.name for bench in benches).items():
+        if n > 1:
+            raise UserError(f"{name!r} is the name of {n} of these benches, and of one folder: give each its own --out")
+    return benches
 
 
 def check_with_rows(path: Path, data: Path | None) -> tuple[Bench, int | None]:

@@ -146,12 +146,12 @@ def run(
 
     Example: dikast bench run llmbar judgebench --judge hf:ORG/MODEL --out runs/benches
     """
-    from dikast.benches.new_bench import finished
+    from dikast.benches.new_bench import all_finished
     from dikast.surface.benching.bench_runs import open_judges, prepare, run_bench
     from dikast.surface.judge_runs import stop_if_given_up
     from dikast.surface.show import show_plans, show_summary
 
-    benches = [finished(name) for name in asked.benches]  # all of them before anything is fetched
+    benches = all_finished(asked.benches)
     made = [
         prepare(bench, name, asked, draws, replies, spend, media)
         for bench, name in zip(benches, asked.benches, strict=True)
