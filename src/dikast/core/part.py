@@ -173,9 +173,8 @@ def _part_from(value: dict[str, Any], *, field: str, root: str) -> Part:
             raise DataError(f"'seconds' must be one number for each of the {len(frames)} frames", field=field)
         images = tuple(_image_from(frame, field=f"{field}.frames[{i}]", root=root) for i, frame in enumerate(frames))
         return Video(images, tuple(map(float, seconds)))
-    raise DataError(
-        f"unknown part {kind!r}: write text, or a part of type text, image, image_url, video or video_url", field=field
-    )
+    what = f"unknown part {kind!r}" if kind else "an object that is no part of a text"
+    raise DataError(f"{what}: write text, or a part of type text, image, image_url, video or video_url", field=field)
 
 
 def _video_from(value: object, count: object, *, field: str, root: str) -> Video:

@@ -317,7 +317,8 @@ def _plan(run: FileRun, samples: range, only: set[str] | None, plans: PlanFiles 
     def check_responses() -> None:
         if items and short == items and run.reading.columns:
             raise DataError(
-                lacking(needed, run.reading.columns, run.reading.mapped, run.reading.lengths), path=run.source.path
+                lacking(needed, run.reading.columns, run.reading.mapped, run.reading.lengths, run.reading.nested),
+                path=run.source.path,
             )
 
     for item in run.items(note):

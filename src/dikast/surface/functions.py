@@ -188,7 +188,9 @@ def _written(rows: Rows, folder: Path, columns: Mapping[str, str], needed: int =
     if not items:
         raise UserError("no items: there are no rows")
     if arrangement.columns and all(len(each.responses) < needed for each in items):
-        raise DataError(lacking(needed, arrangement.columns, arrangement.mapped, arrangement.lengths), path=ROWS)
+        raise DataError(
+            lacking(needed, arrangement.columns, arrangement.mapped, arrangement.lengths, arrangement.nested), path=ROWS
+        )
     tell_columns(ROWS, arrangement.mapping_line())
     tell_equal(ROWS, arrangement)
     folder.mkdir(parents=True, exist_ok=True)

@@ -86,7 +86,9 @@ def _good(
             told = "no item has two responses, and those of several files are not joined: give one file whose rows have"
             raise DataError(f"{told} both (columns response_a and response_b)", path=path)
         if items[path] and items[path] == short[path] and reading.columns:
-            raise DataError(lacking(needed, reading.columns, reading.mapped, reading.lengths), path=path)
+            raise DataError(
+                lacking(needed, reading.columns, reading.mapped, reading.lengths, reading.nested), path=path
+            )
     if len(errors) == 1:
         raise errors[0]
     if errors:

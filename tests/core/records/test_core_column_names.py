@@ -929,6 +929,39 @@ def test_cures_name_all_that_is_likely_and_nothing_else(row: dict[str, str], fla
     assert f"name it with {flags}" in lacking(1, reading.columns, reading.mapped, reading.lengths)
 
 
+@pytest.mark.parametrize(
+    ("row", "cure"),
+    [
+        ({"prompt": "q", "outputs": ["x", "y"]}, ""),
+        ({"prompt": "q", "completions": [{"response": "x", "model": "m"}, {"response": "y", "model": "n"}]}, "prompt"),
+        ({"prompt": "q", "candidates": [{"text": "x"}, {"text": "y"}]}, "prompt"),
+        ({"qa": {"question": "q", "answer_a": "x", "answer_b": "y", "answer": "z"}, "n": 1}, "qa"),
+    ],
+)
+def test_responses_in_lists_and_objects_have_a_cure_that_works(row: dict[str, Any], cure: str, tmp_path: Path) -> None:
+    path = tmp_path / "FILE"
+    path.write_bytes(orjson.dumps(row) + b"\n")
+    list(scan_items(str(path), {}, reading := Arrangement()))
+    for needed in (1, 2):
+        told = lacking(needed, reading.columns, reading.mapped, reading.lengths, reading.nested)
+        if not cure:
+            assert told.endswith("'outputs' holds lists of texts: name it with --map responses=outputs")
+            (item,) = read_items(path, columns={"responses": "outputs"})
+        elif shutil.which("jq"):
+            subprocess.run("jq " + told.partition("(jq ")[2].removesuffix(")"), shell=True, check=True, cwd=tmp_path)
+            (item,) = read_items(tmp_path / "OTHER.jsonl")
+    assert texts(item) == ("user: q", ["x", "y"])
+
+
+@pytest.mark.parametrize(
+    "row",
+    [{"prompt": "q", "tags": ["x", "y"]}, {"prompt": "q", "meta_info": {"web": "x"}}, {"prompt": "q", "replies": []}],
+)
+def test_lists_and_objects_without_responses_are_no_cure(row: dict[str, Any]) -> None:
+    list(scan_rows([row], {}, reading := Arrangement()))
+    assert reading.nested == {}
+
+
 def test_escaped_and_plain_quotation_marks(tmp_path: Path) -> None:
     escaped = table(tmp_path / "a.csv", ROWS, escapechar="\\", doublequote=False)
     assert texts(next(read_items(escaped)))[1] == ['He said "so"\nand left']

@@ -10,7 +10,7 @@ import orjson
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import ITEM_KEYS, NAMES, SPOKEN, Item, item_from, plain_name
 from dikast.core.part import number_as_text
-from dikast.core.records.column_cures import likely_instruction
+from dikast.core.records.column_cures import likely_instruction, nested_cure
 from dikast.core.records.column_names import (
     SINCE,
     SYSTEMS,
@@ -49,6 +49,7 @@ class Arrangement:
     own: tuple[str, ...] = ()  # the columns of the first that have a field's own name, without ids and metadata
     mapped: dict[str, str] = field(default_factory=dict)
     lengths: dict[str, int] = field(default_factory=dict)  # of the texts in each column, in the first records
+    nested: dict[str, str] = field(default_factory=dict)  # the cure for each column of lists or objects with responses
     equal: int = 0
     equal_at: list[str] = field(default_factory=list)  # the first few
     numbers: dict[str, bool] = field(default_factory=dict)  # whether a column of texts holds numbers instead
@@ -218,6 +219,8 @@ class Arranger:
                 length = sum(len(str(turn["content"])) for turn in turns_in(each) or [])
             if length:
                 self.reading.lengths[key] = self.reading.lengths.get(key, 0) + length
+            elif cure := nested_cure(key, each):
+                self.reading.nested[key] = cure
 
     def _guessed(self, shape: Recognised, record: Record) -> Any:
         """What the column says that gold is guessed from, or the columns of outcomes; None without any."""

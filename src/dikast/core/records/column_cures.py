@@ -28,16 +28,23 @@ _SHORT = 10  # a column whose texts are this many times shorter than another's d
 
 
 def lacking(
-    needed: int, columns: Sequence[str], mapped: Mapping[str, str], lengths: Mapping[str, int] | None = None
+    needed: int,
+    columns: Sequence[str],
+    mapped: Mapping[str, str],
+    lengths: Mapping[str, int] | None = None,
+    nested: Mapping[str, str] | None = None,
 ) -> str:
     """What to say where no record has as many responses as are needed; `lengths` of the texts in each column help to
-    tell which are most likely responses.
+    tell which are most likely responses. `nested` are the cures for columns of lists and objects (`nested_cure`).
     """
     what = "the response" if needed == 1 else "two responses"
     talk = next((column for column, field in mapped.items() if field == "instruction and response"), "")
     if talk and needed == 1:
         told = f"no conversation in {talk!r} ends with a turn of the assistant, which would be judged"
         return f"{told}: add it, or name the column of the response with --map response=COLUMN"
+    inside = next((cure for column, cure in (nested or {}).items() if column not in {*mapped, *ITEM_KEYS}), "")
+    if inside and not {"response", "responses"} & {*columns, *mapped.values()}:
+        return f"no column is recognised as {what}; the columns are {', '.join(columns)}: {inside}"
     if lengths is not None and not any(lengths.values()):
         told = f"no column holds text; the columns are {', '.join(columns)}: give one record for each item"
         return f"{told}, with {what} as text (--map {'response' if needed == 1 else 'response_0'}=COLUMN names it)"
@@ -80,6 +87,30 @@ def lacking(
     if needed == 1 and len(graded) == 1:
         told += f"; {in_words([('gold', graded[0])])} if people gave {graded[0]!r}"
     return told
+
+
+def nested_cure(column: str, value: object) -> str:
+    """How the lists or objects of a column become responses, as the end of a message; "" where they hold none."""
+    if isinstance(value, Mapping):
+        if not any(plain_name(str(name)) in NAMES["response"] for name, each in value.items() if isinstance(each, str)):
+            return ""
+        told, made = "objects, whose members are to be columns", f". + .{column}"
+    elif isinstance(value, list | tuple) and value and _speaks_of(column, _SAID):
+        if all(isinstance(each, str) for each in value):
+            return f"{column!r} holds lists of texts: name it with {in_words([('responses', column)])}"
+        within = (
+            name for name in (*NAMES["response"], "text", "content") if all(_has_text(each, name) for each in value)
+        )
+        if not (name := next(within, "")):
+            return ""
+        told, made = "lists of objects, whose texts are to be a list", f".responses = [.{column}[].{name}]"
+    else:
+        return ""
+    return f"{column!r} holds {told} (jq -c '{made}' FILE > OTHER.jsonl)" if column.isidentifier() else ""
+
+
+def _has_text(value: object, name: str) -> bool:
+    return isinstance(value, Mapping) and "role" not in value and isinstance(value.get(name), str)
 
 
 def likely_responses(left: Sequence[str], lengths: Mapping[str, int], needed: int, *, asked: bool) -> list[str]:
