@@ -87,6 +87,16 @@ def test_rows_come_from_the_hub_and_one_whose_hash_moved_is_refused(
         assert "SHA-256 of rows.jsonl differs" in read_rows(moved, unverified=True).notes[0]
 
 
+def test_files_that_cannot_be_fetched_may_be_given_as_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreachable(address: str) -> list[str]:
+        raise UserError(f"{address} cannot be fetched")
+
+    monkeypatch.setattr("dikast.benches.bench_files.files_of", unreachable)
+    for name in ("judgebench", "rewardbench"):
+        with pytest.raises(UserError, match=f"^{name}: .* cannot be fetched; a folder with its files .* --data"):
+            read_rows(load_bench(name))
+
+
 def test_a_folder_of_the_users_is_read_packed_or_not_and_must_hold_the_file(tmp_path: Path) -> None:
     import gzip
 

@@ -45,7 +45,11 @@ def fetch_file(bench: Bench, path: str, digest: str, data: Path | None, *, unver
 
 def _places(bench: Bench, path: str, data: Path | None) -> list[Path]:
     if data is None:
-        return [Path(each) for each in files_of(bench.source.address(path))]
+        try:
+            return [Path(each) for each in files_of(bench.source.address(path))]
+        except UserError as error:
+            told = "a folder with its files may be given as --data (of `corpus check`, as --bench-data)"
+            raise UserError(f"{bench.name}: {error}; {told}") from error
     if "*" not in path:
         return [_in_folder(bench, path, data)]
     folders = (data / bench.name, data)

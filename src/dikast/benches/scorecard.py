@@ -332,7 +332,8 @@ def _state(bench: Bench) -> str:
 def _warnings(bench: Bench, judge: str) -> tuple[str, ...]:
     own = bench.gold_by.casefold()
     if own and len(own) >= _SAME_JUDGE and re.search(rf"(?<!\w){re.escape(own)}(?![\w.])", judge.casefold()):
-        return (f"the gold of this bench was written by {bench.gold_by}, which is the judge: it agrees with itself",)
+        told = f"the gold of this bench was written by {bench.gold_by}, whose name the judge bears"
+        return (f"{told}: where they are one model, it agrees with itself",)
     return ()
 
 
