@@ -394,4 +394,4 @@ def test_rankings_of_an_audit_are_of_its_items_and_clusters(tmp_path: Path) -> N
     assert "8 items left out: none of its pairs is among the audited rows" in chosen.notes
     grouped = dikast.audit(tmp_path / "run", cluster="topic")["rankings"]
     assert grouped.rows[0][1].n == 12  # type: ignore[union-attr]
-    assert grouped.rows[0][1].method == "bootstrap over clusters"  # type: ignore[union-attr]
+    assert grouped.rows[0][1].method == "Student, by cluster"  # type: ignore[union-attr]
