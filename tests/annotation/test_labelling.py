@@ -2,8 +2,10 @@
 
 import asyncio
 import random
+import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 
 import aiohttp
@@ -11,7 +13,8 @@ import numpy as np
 import pytest
 
 import runs
-from annotation.labelling_here import Served, label, read, table
+from annotation.labelling_here import Served, label, press, read, table
+from browser import CHROMIUM, browser
 from dikast.audit.statistics.rater_agreement import krippendorff_alpha
 
 PAIRS, RATERS, KILLS = 200, 3, 10
@@ -64,8 +67,36 @@ async def rate(rater: str, link: str, allowed: Callable[[], int] = lambda: 1_000
     raise AssertionError("labelling does not end")
 
 
-@pytest.mark.slow
-def test_600_labels_of_three_raters_outlive_ten_kills(tmp_path: Path) -> None:
+def rate_in_chromium(rater: str, link: str, allowed: Callable[[], int]) -> None:
+    """As `rate`, by the keys of a page: each label is a key, each fifth is pressed twice as fast as it can be."""
+    given = 0
+    with browser() as tab:
+        tab.visit(link)
+        for _ in range(20_000):
+            with suppress(RuntimeError):  # the page is left while it is asked
+                texts = tab.run("[...document.querySelectorAll('.text')].map(each => each.innerText)")
+                if tab.run("document.title") == "All done":
+                    return
+                if len(texts) != 3:  # the server is away
+                    tab.visit(link)
+                    continue
+                while given >= allowed():
+                    time.sleep(0.01)
+                given += 1
+                wanted = script(rater, int(texts[1].split()[-1]))
+                turned = texts[1].startswith("second")
+                key = {"a": "b", "b": "a"}[wanted] if turned and wanted != "tie" else wanted[0]
+                if given % 5 == 0:
+                    tab.press(key)
+                press(tab, key)
+    raise AssertionError("labelling does not end")
+
+
+@pytest.mark.slow(minutes=2)
+@pytest.mark.parametrize("by", ["requests", "Chromium"])
+def test_600_labels_of_three_raters_outlive_ten_kills(by: str, tmp_path: Path) -> None:
+    if by == "Chromium" and CHROMIUM is None:
+        pytest.skip("no Chromium here: install the package `chromium`")
     served = Served(items(tmp_path, PAIRS), tmp_path / "labels", "--pairs", "--raters", RATERS)
     served.start()
     kills = 0
@@ -77,13 +108,19 @@ def test_600_labels_of_three_raters_outlive_ten_kills(tmp_path: Path) -> None:
         nonlocal kills
         draw = random.Random(1)
         for _ in range(KILLS):
-            await asyncio.sleep(draw.uniform(0.05, 0.4))
+            await asyncio.sleep(draw.uniform(0.05, 0.4) if by == "requests" else draw.uniform(0.5, 3.0))
             await asyncio.to_thread(served.kill)
             await asyncio.to_thread(served.start)
             kills += 1
 
+    def one(rater: str) -> Awaitable[None]:
+        link = served.links[rater]
+        if by == "requests":
+            return rate(rater, link, allowed)
+        return asyncio.to_thread(rate_in_chromium, rater, link, allowed)
+
     async def both() -> None:
-        await asyncio.gather(*(rate(str(r), served.links[str(r)], allowed) for r in range(1, RATERS + 1)), kill())
+        await asyncio.gather(*(one(str(r)) for r in range(1, RATERS + 1)), kill())
 
     asyncio.run(both())
     assert served.stop() == 0

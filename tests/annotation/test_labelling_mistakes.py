@@ -11,7 +11,9 @@ import ssl
 import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import aiohttp
@@ -356,7 +358,13 @@ def test_labels_teach_and_go_to_other_tools(schema: str, tmp_path: Path) -> None
         assert back == [item.gold[name] for item in found]
 
 
-def test_the_store_takes_back_the_last_label_only(tmp_path: Path) -> None:
+@pytest.mark.parametrize("by_clock", [1.0, -3600.0])
+def test_the_store_takes_back_the_last_label_only(
+    by_clock: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the order in which labels arrive, also where the clock of the machine is set back between them."""
+    moments = count(1_800_000_000.0, by_clock)
+    monkeypatch.setattr("dikast.annotation.label_store.time", SimpleNamespace(time=lambda: next(moments)))
     items = runs.write_jsonl(tmp_path / "items.jsonl", runs.rows(3))
     questions = read_questions(str(items), {}, load_rubric("helpfulness"), "absolute")
     with opened(tmp_path / "labels", questions, Shares()) as session:
@@ -373,6 +381,7 @@ def test_the_store_takes_back_the_last_label_only(tmp_path: Path) -> None:
         assert store.due(1) == second
         assert store.last(1) == first.id
         assert [event[5] for event in store.trail()] == ["label", "label", "undo"]
+        assert [event[6] for event in store.trail()] == ["1", "2", "2"]
 
 
 def test_labels_that_arrive_together_are_written_together(tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ from dikast.core.item import Item
 from dikast.core.output_folder import one_writer
 from dikast.core.part import text_of
 from dikast.core.runs.examine import damaged
+from dikast.core.runs.last_verdict import told_at
 from dikast.core.runs.opening import tell_writer
 from dikast.core.runs.run_files import CHECKSUMS, changed_files, write_checked
 from dikast.engines.base import Engine, Sampling, close_engine
@@ -206,6 +207,7 @@ class _Alignment:
         found = {**told, "held_out": estimates(now, start) if now is not None else {}}
         found["asked_held_out"] = _read(self.out / name / HELD / ASKED) or {}
         found |= {"judge_is_policy": self.given.own_judge, "seconds": self.seconds.get(name, {})}
+        found |= told_at(time.time())
         write_checked(path, orjson.dumps(found, option=orjson.OPT_INDENT_2))
         for line in _lines(name, found):
             self.tell(line)

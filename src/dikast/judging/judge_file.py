@@ -28,6 +28,7 @@ from dikast.core.records.sources import forget
 from dikast.core.rubric import Sheet
 from dikast.core.runs.current_verdicts import answered, current_records, current_verdicts, is_in
 from dikast.core.runs.judge_lock import check_version, names_of, read_lock
+from dikast.core.runs.last_verdict import recorded_at, told_at
 from dikast.core.runs.opening import tell_writer
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run_files import KEYS, RANKINGS, SUMMARY, VERDICTS, remove, write_checked
@@ -292,6 +293,7 @@ class FileRun:
             "asked": self.asked,
             **tally.summary(),
             **({"work": self.work} if self.work else {}),
+            **told_at(time.time() if self.asked else recorded_at(self.out)),
             "seconds": time.monotonic() - self.began,
         }
         write_checked(self.out / SUMMARY, orjson.dumps(summary, option=orjson.OPT_INDENT_2) + b"\n")

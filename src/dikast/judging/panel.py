@@ -14,6 +14,7 @@ import orjson
 from dikast.core.errors import UserError
 from dikast.core.item import Item
 from dikast.core.runs.current_verdicts import current_records
+from dikast.core.runs.last_verdict import latest, told_at
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run_files import PREFERENCES, RUBRICS, SUMMARY, write_checked
 from dikast.core.runs.schema import PreferenceLine, derived_lines
@@ -178,7 +179,7 @@ def write_panel(out: Path, names: Sequence[str], runs: Sequence[Path]) -> dict[s
             lines.append(orjson.dumps(value))
             yield verdict
 
-    summary = {"kind": "panel", "judges": list(names), **disagreement(noted())}
+    summary = {"kind": "panel", "judges": list(names), **disagreement(noted()), **told_at(latest(runs))}
     write_checked(out / "panel.jsonl", b"".join(line + b"\n" for line in lines))
     write_checked(out / SUMMARY, orjson.dumps(summary, option=orjson.OPT_INDENT_2) + b"\n")
     return summary

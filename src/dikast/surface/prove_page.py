@@ -25,7 +25,7 @@ from dikast.probes.judge_proof import Proof, prove
 from dikast.probes.probe_options import ProveOptions
 from dikast.surface.report.conclusion import Conclusion
 from dikast.surface.report.page import asset, asset_hash, page_text
-from dikast.surface.report.subject import written_on
+from dikast.surface.report.subject import judged_on
 from dikast.worlds.ability_items import write_abilities
 
 _WIDE = 150  # of the drawn scale of an ability, in pixels
@@ -61,7 +61,7 @@ def prove_judge(
     """
     proof = prove(judge, proof_items(out, asked, seed), out, name=name, watch=watch)
     write_file(out / "prove.json", orjson.dumps(proof.to_dict(), option=orjson.OPT_INDENT_2) + b"\n")
-    write_file(out / "prove.html", render(proof, written_on(out / "singles")).encode())
+    write_file(out / "prove.html", render(proof, judged_on(out / "singles")).encode())
     return proof
 
 

@@ -38,7 +38,8 @@ def test_the_parts_make_the_folder_of_the_whole(tmp_path: Path, way: str) -> Non
         judged(way, items[at * 20 : at * 20 + 20], part)
     out = tmp_path / "merged"
     merged = merge_runs(parts, out)
-    for key in merged.keys() - {"merged"}:
+    assert merged["last_verdict"] == orjson.loads((parts[-1] / "summary.json").read_bytes())["last_verdict"]
+    for key in merged.keys() - {"merged", "last_verdict"}:
         assert merged[key] == whole[key], key
     names = {"verdicts.jsonl", "keys.txt", "gold.jsonl", "meta.jsonl", "sheets.jsonl", "rubrics.jsonl", "summary.json"}
     for name in {*names, *(each.name for each in (tmp_path / "whole").glob("*.jsonl"))} - {"summary.json"}:

@@ -307,6 +307,10 @@ def test_judges_of_a_panel_are_compared_with_the_first_of_them(tmp_path: Path) -
     text = page.read_text("utf-8")
     assert "2-mock-oracle-r--8 minus 1-mock-oracle-r-1" in text
     assert "minus panel" not in text
+    board = text.partition("<figcaption>Judges</figcaption>")[2].partition("</table>")[0]
+    assert all(f">{name}<" in board for name in ("panel of 2", "1-mock-oracle-r-1", "2-mock-oracle-r--8"))
+    assert ">panel<" not in board  # the name of its folder
+    assert "<title>Report: panel, 1-mock-oracle-r-1, 2-mock-oracle-r--8</title>" in text
 
 
 def test_a_folder_that_is_not_there_is_told_with_its_neighbour(tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ import runs
 from dikast.audit.tables.run_rows import RunRows
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import RunError, UserError
+from dikast.core.runs.run import Run
+from dikast.core.runs.run_files import write_checked
 from dikast.surface.viewer import run_index
 from dikast.surface.viewer.indexed_rows import indexed_rows
 from dikast.surface.viewer.item_notes import take_back
@@ -135,9 +137,26 @@ def test_a_panel_is_whole_and_compared_by_its_judges(tmp_path: Path) -> None:
     pages = fresh(tmp_path)
     told = pages.run({"of": "panel"})
     assert "still being written" not in words(told)
+    assert "Judge mock:oracle; mock:oracle,r=.5 Data items.jsonl Rubric helpfulness Format absolute" in words(told)
+    unanimous = Run(tmp_path / "runs" / "panel").summary["unanimous"]["value"]
+    assert f"Result panel of 2: unanimous {unanimous:.1%} [" in words(told)
+    assert "No verdict" not in words(told)  # of which judge?
+    assert "items.jsonl helpfulness panel of 2" in words(pages.runs({}))
     assert "data-live" not in told.partition("<script>")[0]
     with pytest.raises(UserError, match="panel is a panel, without verdicts of its own"):
         pages.compare({}, ["panel", "one"])
+
+
+def test_the_date_of_a_copied_run_is_that_of_its_last_verdict(tmp_path: Path) -> None:
+    items = runs.write_jsonl(tmp_path / "items.jsonl", runs.rows(3))
+    run = grade(items, tmp_path / "runs" / "one", "mock:oracle")
+    summary = orjson.loads((run / "summary.json").read_bytes())
+    write_checked(run / "summary.json", orjson.dumps({**summary, "last_verdict": "2025-03-09T23:30:00+00:00"}))
+    os.utime(run / "verdicts.jsonl", (1e9, 1e9))  # as a copy may have it
+    told = words(fresh(tmp_path).run({"of": "one"}))
+    assert "Last verdict 2025-03-09 23:30 UTC" in told
+    write_checked(run / "summary.json", orjson.dumps({**summary, "last_verdict": "yesterday"}))
+    assert "Last verdict file of 2001-09-09 01:46 UTC" in words(fresh(tmp_path).run({"of": "one"}))
 
 
 def test_two_runs_that_say_the_same_have_no_other_answer(tmp_path: Path) -> None:
@@ -296,7 +315,7 @@ def test_another_release_makes_the_index_again(monkeypatch: pytest.MonkeyPatch) 
 def test_rows_that_change_ask_for_another_version_of_the_index(folder: Path) -> None:
     rows = [each for run in ("pairs", "march/first") for each, _ in indexed_rows(folder / run)]
     asked = [told[:2] for run in ("pairs", "march/first") for _, told in indexed_rows(folder / run)]
-    assert (run_index._VERSION, fingerprint([rows, asked])[:16]) == (5, "82d0e8e75730a430")
+    assert (run_index._VERSION, fingerprint([rows, asked])[:16]) == (6, "82d0e8e75730a430")
 
 
 def test_a_large_folder_is_listed_before_its_runs_are_looked_into(
@@ -310,10 +329,10 @@ def test_a_large_folder_is_listed_before_its_runs_are_looked_into(
     pages = fresh(tmp_path)
     first = words(pages.runs({}))
     assert "3 of 3 runs; 2 have not been looked into yet" in first
-    assert [each.state for each in pages.index.runs()] == ["finished", "not read yet", "not read yet"]
+    assert [each.state for each in pages.index.runs(order="path")] == ["not read yet", "not read yet", "finished"]
     assert "2023-11-14 22:13 UTC" in first  # when they were written is known
     assert "2 of 2 rows" in words(pages.run({"of": "run-0"}))  # a run that is opened does not wait its turn
-    assert [each.state for each in pages.index.runs()] == ["finished", "not read yet", "finished"]
+    assert [each.state for each in pages.index.runs(order="path")] == ["finished", "not read yet", "finished"]
     shutil.rmtree(tmp_path / "runs" / "run-1")  # before its turn
     assert not pages.index.look_on()
     assert "2 of 2 runs" in (told := words(pages.runs({})))

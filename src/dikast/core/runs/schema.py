@@ -181,6 +181,7 @@ class SummaryForm(TypedDict, total=False):
     preferences: PreferencesForm
     usage: Usage
     notes: tuple[Any, ...]
+    last_verdict: str
     seconds: float
 
 

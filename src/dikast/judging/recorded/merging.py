@@ -11,6 +11,7 @@ import orjson
 from dikast.core.errors import DataError, UserError
 from dikast.core.runs.current_verdicts import current_verdicts
 from dikast.core.runs.judge_lock import check_version, read_lock
+from dikast.core.runs.last_verdict import latest, told_at
 from dikast.core.runs.rubrics import load_rubrics, load_sheets
 from dikast.core.runs.run_files import (
     AGAIN,
@@ -89,6 +90,7 @@ def merge_runs(runs: Sequence[str | Path], out: str | Path) -> dict[str, Any]:
             "items": items.count,
             "questions": questions,
             **tally.summary(),
+            **told_at(latest(folders)),
         }
         write_checked(out / SUMMARY, orjson.dumps(summary, option=orjson.OPT_INDENT_2) + b"\n")
     return summary

@@ -13,6 +13,7 @@ from dikast.core.errors import DataError, UserError
 from dikast.core.rubric import Rubric, Sheet, load_rubric
 from dikast.core.runs.current_verdicts import current_verdicts
 from dikast.core.runs.judge_lock import check_version, read_lock
+from dikast.core.runs.last_verdict import recorded_at, told_at
 from dikast.core.runs.rubrics import load_rubrics, load_sheets
 from dikast.core.runs.run_files import (
     AGAIN,
@@ -111,6 +112,7 @@ def replay(
         "replay": {"verdicts": changes.verdicts, "changed": changes.changed, "fields": changes.fields},
         **derived,
         **tally.summary(),
+        **told_at(recorded_at(run)),
     }
     if out is not None:
         summary |= more(out) if more is not None else {}

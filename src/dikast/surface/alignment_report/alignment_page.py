@@ -21,6 +21,7 @@ from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item
 from dikast.core.part import Text, text_of
 from dikast.core.records import read_items, write_file
+from dikast.core.runs.last_verdict import LastVerdict, moment
 from dikast.core.runs.run_files import AGAIN, check
 from dikast.core.runs.schema import RateForm, fields_misfit, misfit
 from dikast.core.text import markdown, printable
@@ -321,8 +322,8 @@ def _html(folder: Path, report: Mapping[str, Any], rounds: Sequence[Mapping[str,
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return environment.from_string(template).render(
         title=title, version=version("dikast"), style=Markup(style), style_hash=f"sha256-{digest}",
-        found=verdict(report, rounds), who=_who(report), date=_date(folder), facts=_facts(report, rounds), head=head,
-        rows=rows, figures=figures,
+        found=verdict(report, rounds), who=_who(report), date=_date(folder, rounds[-1]), facts=_facts(report, rounds),
+        head=head, rows=rows, figures=figures,
         dropped=_dropped(rounds), last=name, beside=beside,
     )  # fmt: skip
 
@@ -332,10 +333,12 @@ def _who(report: Mapping[str, Any]) -> dict[str, str]:
     return {name: str(report[name]) for name in ("policy", "judge", "model") if report.get(name)}
 
 
-def _date(folder: Path) -> str:
-    """When the last figures were written, in UTC."""
+def _date(folder: Path, last: Mapping[str, Any]) -> str:
+    """When the figures of the last round were written, in UTC."""
+    if (at := moment(last)) is not None:
+        return day_of(LastVerdict(at, True))
     files = [folder / REPORT, folder / "start" / REPORT, *folder.glob(f"round-*/{REPORT}")]
-    return day_of(max(path.stat().st_mtime for path in files if path.is_file()))
+    return day_of(LastVerdict(max(path.stat().st_mtime for path in files if path.is_file()), False))
 
 
 def _facts(report: Mapping[str, Any], rounds: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -14,7 +14,7 @@ from dikast.surface.report.collect import RunPage
 from dikast.surface.report.conclusion import Conclusion, of_judge
 from dikast.surface.report.headline import main_figure
 from dikast.surface.report.page import asset, asset_hash, page_text
-from dikast.surface.report.subject import written_on
+from dikast.surface.report.subject import judged_on
 
 
 def cards_page(cards: Sequence[Scorecard]) -> str:
@@ -24,7 +24,7 @@ def cards_page(cards: Sequence[Scorecard]) -> str:
         autoescape=True, finalize=page_text, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     return environment.from_string(asset("cards.html.j2", "dikast.surface.benching")).render(
-        cards=[(card, card_conclusion(card), written_on(Path(card.audit.source))) for card in cards],
+        cards=[(card, card_conclusion(card), judged_on(Path(card.audit.source))) for card in cards],
         style=Markup(style), style_hash=asset_hash(style), version=version("dikast"), shown=shown,
     )  # fmt: skip
 

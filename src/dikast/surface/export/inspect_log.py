@@ -17,6 +17,7 @@ from typing import Any
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import UserError
 from dikast.core.output_folder import replacing
+from dikast.core.runs.last_verdict import recorded_at
 from dikast.core.runs.run import Run
 from dikast.core.runs.run_files import SUMMARY
 from dikast.core.runs.run_table import RunTable
@@ -29,8 +30,9 @@ _REASONS = {
 
 
 def written_at(run: Run) -> datetime:
-    """When the run was finished, to the microsecond, in UTC."""
-    return datetime.fromtimestamp((run.folder / SUMMARY).stat().st_mtime, UTC)
+    """When the last verdict was given, in UTC; of a run of an earlier version the date of its summary."""
+    at = recorded_at(run.folder)
+    return datetime.fromtimestamp((run.folder / SUMMARY).stat().st_mtime if at is None else at, UTC)
 
 
 def write_inspect_log(run: Run, table: RunTable, path: Path) -> int:

@@ -74,7 +74,7 @@ def write_report(
     wanted: list[tuple[gates.Side, str]] = [("under", text) for text in fail_under]
     wanted += [("over", text) for text in fail_over]
     checked = [gates.check(page.audit, page.name, side, text) for page in pages for side, text in wanted]
-    heading = title or "Report: " + ", ".join(page.name for page in pages)
+    heading = title or "Report: " + ", ".join(page.folder.resolve().name if page.panel else page.name for page in pages)
     numbers = exports.to_json(pages, checked)
     for path in out:
         if path.suffix == ".jsonl":

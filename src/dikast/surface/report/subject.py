@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 from dikast.core.errors import UserError
 from dikast.core.rubric import Rubric
 from dikast.core.runs.judge_lock import read_lock
+from dikast.core.runs.last_verdict import LastVerdict, last_verdict
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run import Run
-from dikast.core.runs.run_files import RUBRICS, VERDICTS
+from dikast.core.runs.run_files import RUBRICS
 from dikast.core.text import counted
 from dikast.surface.report.collect import RunPage
 
@@ -38,10 +39,8 @@ def subject(page: RunPage, *, redacted: bool) -> Subject:
     found = {} if redacted else _rubrics(folder)
     named = list({each.name: each for each in found.values()}.values())
     prompt = "" if redacted else prompt_of(page.lock.get("format"))
-    date = written_on(folder)
-    date = f"file of {date}" if date and folder.is_file() else date  # when its rows were judged is not known
     data = "standard input" if source == "-" else source.rstrip("/").rsplit("/", 1)[-1] or "unknown"
-    return Subject(data, _rows(page), date, page.judge, tuple(named[:_MOST_RUBRICS]),
+    return Subject(data, _rows(page), judged_on(page.folder), page.judge, tuple(named[:_MOST_RUBRICS]),
                    max(0, len(named) - _MOST_RUBRICS), prompt)  # fmt: skip
 
 
@@ -52,19 +51,16 @@ def _rows(page: RunPage) -> str:
     return f"{told} of {counted(items, 'item')}" if isinstance(items, int) and items != page.rows else told
 
 
-def written_on(folder: Path) -> str:
-    """When the last verdict was written, in UTC; "" where no file tells."""
-    file = folder / VERDICTS if folder.is_dir() else folder
-    try:
-        return day_of(file.stat().st_mtime)
-    except OSError:
-        return ""
+def judged_on(path: Path) -> str:
+    """The day of the last verdict of a run or a panel, in UTC, or of a file of verdicts; "" where nothing tells."""
+    found = last_verdict(path)
+    return "" if found is None else day_of(found)
 
 
-def day_of(moment: float) -> str:
-    """The day in UTC of a moment in seconds since 1970."""
-    at = datetime.fromtimestamp(moment, UTC)
-    return f"{at.day} {at:%B %Y}"
+def day_of(found: LastVerdict) -> str:
+    """The day in UTC; "file of" a day where only the date of a file is known, which copying may have changed."""
+    at = datetime.fromtimestamp(found.at, UTC)
+    return f"{'' if found.recorded else 'file of '}{at.day} {at:%B %Y}"
 
 
 def _rubrics(folder: Path) -> dict[str, Rubric]:

@@ -10,7 +10,9 @@ import orjson
 
 from dikast.core.errors import UserError
 from dikast.core.runs.judge_lock import engine_of, read_lock, unreadable
+from dikast.core.runs.last_verdict import last_verdict, moment
 from dikast.core.runs.rubrics import load_rubrics
+from dikast.core.runs.run import Run
 from dikast.core.runs.run_files import KEYS, LOCK, RUBRICS, SUMMARY, VERDICTS
 from dikast.core.runs.schema import SummaryForm, misfit
 from dikast.core.text import counted
@@ -29,7 +31,8 @@ _SKIPPED = ("frames", "cache")
 class RunFacts:
     """One run folder. `path` is from the folder that is shown; `why` says what is wrong with a damaged one.
 
-    `planned` and `answered` count questions, `written` is when the last verdict was, in seconds since 1970.
+    `planned` and `answered` count questions, `written` is when the last verdict was, in seconds since 1970: as the run
+    has `recorded` it, else by the date of its file.
     """
 
     path: str
@@ -49,6 +52,7 @@ class RunFacts:
     judge_hash: str = ""
     format_hash: str = ""
     lock: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    recorded: bool = False
 
 
 def found_runs(folder: Path) -> Iterator[tuple[str, str]]:
@@ -62,7 +66,7 @@ def signature_of(root: Path, path: str) -> str | None:
 
 
 def written_at(signature: str) -> float:
-    """When the last verdict was written, in seconds since 1970; 0 without one."""
+    """The date of the verdicts of a signature, or of its mark, in seconds since 1970; 0 without any."""
     told = signature.split(" ")[_WATCHED.index(VERDICTS)].partition(".")[0]
     return int(told) / 1e9 if told != "-" else 0.0
 
@@ -127,11 +131,7 @@ def _read(folder: Path, path: str) -> RunFacts:
     told = verdicts.stat() if verdicts.exists() else None
     kind = str((summary or {}).get("kind") or ((lock or {}).get("way") or {}).get("kind", "absolute"))
     if kind == "panel" and summary is not None:
-        judges = ", ".join(map(str, summary.get("judges") or ()))
-        at = (folder / SUMMARY).stat().st_mtime
-        return RunFacts(
-            path, "finished", kind, judges, written=at, figure=f"panel of {len(summary.get('judges') or ())}"
-        )
+        return _read_panel(folder, path, summary)
     planned = keys.stat().st_size // 33 if keys.exists() else 0
     done, failed = _counts(summary)
     if summary is None or done < planned:
@@ -139,15 +139,40 @@ def _read(folder: Path, path: str) -> RunFacts:
     why = _wrong(folder, lock, summary)
     state = "damaged" if why else "finished" if summary is not None and done >= planned else "unfinished"
     usage, said = (summary or {}).get("usage") or {}, lock or {}
+    at = moment(summary) if state == "finished" else None
+    recorded, written = at is not None, at if at is not None else told.st_mtime if told else 0.0
     form = said.get("format") if isinstance(said.get("format"), Mapping) else {}
     source = str(said.get("items") or "")
     return RunFacts(
         path, state, kind, str((summary or {}).get("judge") or engine_of(said)),
         "standard input" if source == "-" else source.rstrip("/").rsplit("/", 1)[-1], _rubric_names(folder, said),
         str((form or {}).get("name", "")), planned or done, min(done, planned) if planned else done, failed,
-        figure_of(summary), usage.get("cost"), told.st_mtime if told else 0.0, why, str(said.get("judge", "")),
-        str((form or {}).get("hash", "")), said,
+        figure_of(summary), usage.get("cost"), written, why, str(said.get("judge", "")),
+        str((form or {}).get("hash", "")), said, recorded,
     )  # fmt: skip
+
+
+def _read_panel(folder: Path, path: str, summary: Mapping[str, Any]) -> RunFacts:
+    """A panel: what its judges read, and by which rubrics and formats."""
+    each = [_read(run.folder, path) for run in Run(folder).runs]
+    data, rubric, form = (
+        ", ".join(dict.fromkeys(told for facts in each if (told := getattr(facts, name))))
+        for name in ("data", "rubric", "format")
+    )
+    judges, last = "; ".join(map(str, summary.get("judges") or ())), last_verdict(folder)
+    return RunFacts(
+        path, "finished", "panel", judges, data, rubric, form, figure=_unanimous(summary),
+        written=last.at if last else 0.0, recorded=last is not None and last.recorded,
+    )  # fmt: skip
+
+
+def _unanimous(summary: Mapping[str, Any]) -> str:
+    """How often all judges of a panel said the same."""
+    judges, found = len(summary.get("judges") or ()), summary.get("unanimous")
+    if not isinstance(found, Mapping) or found.get("value") is None:
+        return f"panel of {judges}"
+    ends = f" [{found['low']:.1%}, {found['high']:.1%}]" if found.get("low") is not None else ""
+    return f"panel of {judges}: unanimous {found['value']:.1%}{ends} (n = {found.get('n', 0):,})"
 
 
 def _summary(folder: Path) -> dict[str, Any] | None:

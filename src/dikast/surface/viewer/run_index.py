@@ -33,9 +33,8 @@ from dikast.surface.viewer.run_folders import (
 )
 
 FILE = ".dikast-view.sqlite"
-_VERSION = 5  # raised when the same runs give other rows or states; a test compares the rows
+_VERSION = 6  # raised when the same runs give other rows or states; a test compares the rows
 AT_ONCE = 16 * 2**20  # bytes of verdicts that are indexed while a page waits
-_BLOCK = 2000
 _FRESH = 1.0  # seconds for which the folder is taken to be as it was
 _LOOK_SECONDS = 0.15  # seconds of reading locks and summaries in one transaction; other runs are listed meanwhile
 _PAUSE = 0.01  # seconds in which a page may be made while the runs of a new index are being looked at
@@ -45,10 +44,9 @@ _TABLES = """
 create table run(id integer primary key, path text not null unique, signature text not null, mark text not null,
     indexed text not null, state text not null, kind text not null, judge text not null, data text not null,
     rubric text not null, format text not null, planned integer not null, answered integer not null,
-    failed integer not null, figure text not null, cost real, written real not null, why text not null,
-    judge_hash text not null, format_hash text not null, differing integer, compared integer not null,
-    rows integer not null,
-    search text not null);
+    failed integer not null, figure text not null, cost real, written real not null, recorded integer not null,
+    why text not null, judge_hash text not null, format_hash text not null, differing integer,
+    compared integer not null, rows integer not null, search text not null);
 create table row(run integer not null, place integer not null, anchor text not null, item text not null,
     criterion text not null, status text not null, said text not null, gold text not null, gap real,
     rubric text not null, asked text not null, offsets text not null, kept text not null,
@@ -77,6 +75,7 @@ class Listed(NamedTuple):
     figure: str
     cost: float | None
     written: float
+    recorded: bool
     why: str
     judge_hash: str
     format_hash: str
@@ -332,7 +331,8 @@ class RunIndex:
         state, why = ("damaged", why) if why else (run.state, run.why)
         if state == "finished" and answers < run.planned:  # the summary is of verdicts that are no longer there
             state = "unfinished"
-            db.execute("update run set answered=?, figure='' where id=?", (answers, run.id))
+            lost = "update run set answered=?, figure='', written=?, recorded=0 where id=?"
+            db.execute(lost, (answers, written_at(mark[0]), run.id))
         db.execute(
             "update run set indexed=?, rows=?, differing=?, compared=?, state=?, why=? where id=?",
             (mark[0], place, differing if gold else None, compared, state, why, run.id),
