@@ -313,6 +313,21 @@ def test_judges_of_a_panel_are_compared_with_the_first_of_them(tmp_path: Path) -
     assert "<title>Report: panel, 1-mock-oracle-r-1, 2-mock-oracle-r--8</title>" in text
 
 
+def test_a_replay_is_reported_as_the_run_that_it_is_of(tmp_path: Path) -> None:
+    items = runs.write_jsonl(tmp_path / "items.jsonl", runs.of_systems(40, 1))
+    judge = ("--judge", "mock:oracle,r=.9", "--rubric", "helpfulness", "--quiet")
+    for words in (("compare", items, *judge, "--out", tmp_path / "run"),
+                  ("replay", tmp_path / "run", "--out", tmp_path / "again")):  # fmt: skip
+        assert runs.dikast_here(*words).returncode == 0
+    told = []
+    for name in ("run", "again"):
+        done = runs.dikast_here("report", tmp_path / name, "-o", tmp_path / f"{name}.md", "--draws", 50)
+        assert done.returncode == 0, done.stderr
+        told.append((tmp_path / f"{name}.md").read_text().replace(f"Report: {name}", "").replace(f"### {name} ", ""))
+    assert told[0] == told[1]
+    assert "alpha wins" in told[0]
+
+
 def test_a_folder_that_is_not_there_is_told_with_its_neighbour(tmp_path: Path) -> None:
     items = runs.write_jsonl(tmp_path / "items.jsonl", runs.rows(3))
     command = ("grade", items, "--judge", "mock:constant", "--rubric", "helpfulness", "--out", tmp_path / "first")

@@ -98,6 +98,16 @@ def _release(text: str) -> list[int]:
     return numbers
 
 
+def kind_of(summary: Mapping[str, Any], lock: Mapping[str, Any]) -> str:
+    """The kind of a run: `absolute`, `pairwise`, `from-absolute` or `panel`; replays of earlier versions called
+    themselves `replay`, and are of the kind in their lock.
+    """
+    told = summary.get("kind")
+    way = lock.get("way")
+    asked = way.get("kind") if isinstance(way, Mapping) else None
+    return str(told if told and told != "replay" else asked or "absolute")
+
+
 def engine_of(lock: Mapping[str, Any]) -> str:
     """The name of the judge if the lock has no spec: its engine and model."""
     engine = (lock.get("identity") or {}).get("engine") or {}

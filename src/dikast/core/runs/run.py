@@ -11,6 +11,7 @@ import orjson
 from dikast.core.errors import DataError, UserError, require
 from dikast.core.runs.current_verdicts import verdicts_in_order
 from dikast.core.runs.frames import to_arrow
+from dikast.core.runs.judge_lock import kind_of, read_lock
 from dikast.core.runs.run_files import (
     AGAIN,
     COMBINED,
@@ -60,7 +61,7 @@ class Run:
     @property
     def kind(self) -> str:
         """`absolute`, `pairwise`, `from-absolute` or `panel`."""
-        return str(self.summary["kind"])
+        return kind_of(self.summary, read_lock(self.folder) or {})
 
     @property
     def runs(self) -> list["Run"]:

@@ -30,6 +30,7 @@ from dikast.core.runs.run_files import (
     is_kept,
     write_checked,
 )
+from dikast.core.runs.schema import SummaryForm, misfit
 from dikast.core.verdict import Verdict
 from dikast.judging.derived_verdicts import Way, derive, way_of
 from dikast.judging.ledger import Ledger
@@ -106,8 +107,9 @@ def replay(
         ledger = stack.enter_context(_new_folder(run, out, lock, parser)) if out is not None else None
         derived = derive(replayed(ledger), way, out)
     summary = {
-        "kind": "replay",
+        **(lock.get("way") or {"kind": parser.kind}),
         "of": str(run),
+        **_asked(run),
         "format": parser.name,
         "replay": {"verdicts": changes.verdicts, "changed": changes.changed, "fields": changes.fields},
         **derived,
@@ -118,6 +120,16 @@ def replay(
         summary |= more(out) if more is not None else {}
         write_checked(out / SUMMARY, orjson.dumps(summary, option=orjson.OPT_INDENT_2) + b"\n")
     return summary
+
+
+def _asked(run: Path) -> dict[str, Any]:
+    """Who was asked how much and what is noted of it, as a run's summary says; nothing of one that has not ended."""
+    try:
+        told = orjson.loads((run / SUMMARY).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    known = {} if misfit(SummaryForm)(told) else told
+    return {name: known[name] for name in ("judge", "notes", "items", "questions") if name in known}
 
 
 def _new_folder(run: Path, out: Path, lock: dict[str, Any], parser: Format) -> Ledger:

@@ -37,7 +37,7 @@ from dikast.core.records.files import KINDS
 from dikast.core.records.sniffing import nearest
 from dikast.core.records.sources import is_address
 from dikast.core.rubric import Rubric
-from dikast.core.runs.judge_lock import damaged_lock, engine_of, names_of, read_lock
+from dikast.core.runs.judge_lock import damaged_lock, engine_of, kind_of, names_of, read_lock
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run import Run
 from dikast.core.runs.run_files import GOLD, KEYS, LOCK, RUBRICS, SUMMARY, VERDICTS
@@ -123,7 +123,7 @@ def collect(folder: Path, asked: Asked, rival: Path | None = None) -> RunPage:
         hint = f"; run folders inside it: {', '.join(inner[:10])}" if inner else ""
         raise UserError(f"{folder}: not a run folder: it holds no {VERDICTS}{hint}")
     page = RunPage(folder, folder.resolve().name, lock=read_lock(folder) or {}, summary=_summary(folder))
-    page.kind = _kind(page.summary, page.lock)
+    page.kind = kind_of(page.summary, page.lock)
     if (damaged := damaged_lock(folder)) is not None:
         page.missing.append(str(damaged))
     _say_notes(page)
@@ -181,7 +181,7 @@ def _alike(page: RunPage, other: Path) -> bool:
     """Whether two runs can be compared in pairs; that their scales differ is said."""
     if other.is_file():
         return False
-    if page.kind != _kind(_summary(other), read_lock(other) or {}):
+    if page.kind != kind_of(_summary(other), read_lock(other) or {}):
         return False
     try:
         check_same_scale(page.folder, other)
@@ -189,10 +189,6 @@ def _alike(page: RunPage, other: Path) -> bool:
         page.missing.append(f"not compared in pairs: {error}")
         return False
     return True
-
-
-def _kind(summary: Mapping[str, Any], lock: Mapping[str, Any]) -> str:
-    return str(summary.get("kind") or (lock.get("way") or {}).get("kind", "absolute"))
 
 
 def _planned(page: RunPage, plan: AuditPlan, rival: Path | None) -> AuditPlan:

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from dikast.core.errors import UserError
-from dikast.core.runs.judge_lock import engine_of, read_lock, unreadable
+from dikast.core.runs.judge_lock import engine_of, kind_of, read_lock, unreadable
 from dikast.core.runs.last_verdict import last_verdict, moment
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run import Run
@@ -129,7 +129,7 @@ def _read(folder: Path, path: str) -> RunFacts:
     lock, summary = read_lock(folder), _summary(folder)
     verdicts, keys = folder / VERDICTS, folder / KEYS
     told = verdicts.stat() if verdicts.exists() else None
-    kind = str((summary or {}).get("kind") or ((lock or {}).get("way") or {}).get("kind", "absolute"))
+    kind = kind_of(summary or {}, lock or {})
     if kind == "panel" and summary is not None:
         return _read_panel(folder, path, summary)
     planned = keys.stat().st_size // 33 if keys.exists() else 0
