@@ -1,6 +1,7 @@
 """The protocols of the authors on a handful of rows, their figures worked by hand."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -167,6 +168,10 @@ def test_three_runs_are_audited_by_their_mean_and_exact_agreement_is_of_the_firs
     assert figure(found, "exact")["value"] == 3 / 5  # 4, 3, 5, 2, 1 of 4, 4, 5, 3, 1
     assert found["official"][2]["rule"].startswith("of the first of the samples")
     assert found["ours"]["ours: mae"]["value"] == pytest.approx((1 / 3 + 1 / 3 + 0 + 1 + 1 / 2) / 5)
+    missing = sum(not score for told in runs for score in told)
+    assert found["spent"]["missing"] == missing > 0 == found["ours"]["failed"]["value"]  # each row has a verdict left
+    shown = run("report", tmp_path / "out", "--draws", 20).stdout
+    assert re.search(rf"answers without a verdict +15 +{missing} ", shown), shown
     retest = found["ours"]["beside: the judge asked again (test-retest) (exact)"]
     assert (retest["value"], retest["n"]) == (2 / 4, 4)  # 4, 3, 5, 2 and 4, 4, 5, 3; the fifth was not answered again
 

@@ -362,14 +362,17 @@ def read_about(run: Path) -> dict[str, Any]:
 
 
 def _spent(summary: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: summary[name] for name in ("verdicts", "status", "usage", "seconds") if name in summary}
+    missing = asked_of(summary)[0] - summary["status"].get("ok", 0)
+    kept = {name: summary[name] for name in ("verdicts", "status", "usage", "seconds") if name in summary}
+    return {**kept, "missing": missing}
 
 
 def _costs(spent: Mapping[str, Any]) -> Iterator[tuple[str, float | str, str]]:
-    """Tokens, seconds and money of the verdicts, with what each is; none for recorded ones."""
+    """Missing verdicts, tokens, seconds and money, with what each is; none for recorded verdicts."""
     if "usage" not in spent:
         return
     usage = spent["usage"]
+    yield "answers without a verdict", spent["missing"], "of those asked for; each sample and each order counts"
     yield "tokens in", usage["tokens_in"], "of all verdicts"
     yield "tokens out", usage["tokens_out"], "of all verdicts"
     yield "seconds of answering", usage["seconds"], "of all verdicts, added up"
