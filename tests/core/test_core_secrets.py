@@ -188,7 +188,7 @@ def test_what_may_be_repeated(text: str, told: str) -> None:
         ("http://h:8000/a/@u and http://h/a:b@c", "http://h:8000/a/@u and http://h/a:b@c"),
         ("hf://datasets/ORG/NAME@main has no such file", "hf://datasets/ORG/NAME@main has no such file"),
         ("http://a:8080/v1,http://b:1/v1#m@x", "http://a:8080/v1,http://b:1/v1#m@x"),
-        ("http://a:8080,http://b:1#m@x", "http://a:8080,http://b:1#m@x"),
+        ("http://a:8080,http://b:1/v1#m@x", "http://a:8080,http://b:1/v1#m@x"),
         ("http://a:8080,http://u:hunter22@b:1#m", "http://a:8080,http://[hidden]@b:1#m"),
         ("--out sk-proj-aB3dE5gH7jK9mN1pQ3rS5t is taken", "--out [hidden] is taken"),
         ("export JUDGE_KEY=... and key_env=JUDGE_KEY", "export JUDGE_KEY=... and key_env=JUDGE_KEY"),

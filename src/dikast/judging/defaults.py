@@ -1,9 +1,13 @@
 """The default format of a judge: a released judge's own, else a built-in one."""
 
+from typing import TYPE_CHECKING
+
 from dikast.engines.spec import parse_spec
 from dikast.prompts.format import Format, load_format
 from dikast.prompts.released.catalog import find_released
-from dikast.prompts.released.first_use import own_format
+
+if TYPE_CHECKING:
+    from dikast.prompts.released.first_use import Own
 
 BUILT_IN = {"absolute": "absolute", "pairwise": "pairwise"}
 _LOCAL = ("", "hf", "vllm")
@@ -22,8 +26,16 @@ def model_of(spec: str) -> str:
 
 def default_format(spec: str, kind: str) -> Format:
     """The format for that kind of question. A released judge's own is learnt on first use (UserError if it cannot)."""
-    own = own_format(model_of(spec), kind)
+    own = _own_format(model_of(spec), kind)
     return own.format if own else load_format(BUILT_IN[kind])
+
+
+def _own_format(model: str, kind: str) -> "Own | None":
+    if find_released(model) is None:
+        return None
+    from dikast.prompts.released.first_use import own_format  # learning takes longest to import
+
+    return own_format(model, kind)
 
 
 def default_format_note(spec: str, kind: str) -> str:
@@ -32,7 +44,7 @@ def default_format_note(spec: str, kind: str) -> str:
     released = find_released(model)
     if released is None:
         return ""
-    own = own_format(model, kind)
+    own = _own_format(model, kind)
     if own is not None:
         settings = ", ".join(f"{name} {value}" for name, value in released.sampling.items())
         run = f"; its publishers sample with {settings}" if settings else ""

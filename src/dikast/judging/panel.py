@@ -206,7 +206,7 @@ def disagreement(verdicts: Iterable[PanelVerdict]) -> dict[str, Any]:
     of_goodness = {"mean_spread_goodness": asdict(good.mean((0.0, 1.0)))} if several else {}
     return {
         "questions": n,
-        "answered_by_all": len(votes.flags),
+        "answered_by_all": len(votes),
         "unanimous": asdict(votes.share(1)),
         "mean_spread": asdict((Values() if several else spreads).mean((0.0, math.inf))),
         **of_goodness,

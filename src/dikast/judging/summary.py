@@ -6,9 +6,8 @@ count items. The formulas are those of `audit.statistics.intervals`, so that bot
 
 import math
 import re
-from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from statistics import NormalDist
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dikast.core.machine.spilled import GroupedNumbers
 from dikast.core.rubric import Rubric
 from dikast.core.scale import Scale
 from dikast.core.verdict import DISAGREE, Preference, Status, Usage
@@ -48,88 +48,109 @@ class Rate:
         return cls(count / n, *_wilson(count, n), n) if n else cls(None, None, None, 0)
 
     @classmethod
-    def pooled(cls, counts: ArrayLike, of: ArrayLike) -> "Rate":
-        """The sum of `counts` (k,) over that of `of` (k,), where each of the k groups is one independent observation.
+    def pooled(cls, parts: Iterable[tuple[ArrayLike, ArrayLike]]) -> "Rate":
+        """The sum of whole counts (k,) over that of whole numbers (k,), each of k groups one independent observation.
 
-        Wilson's formula takes the number of independent rows that would have the same standard error (Korn & Graubard
-        1998); where all groups are alike, each counts once.
+        The groups come in parts. Wilson's formula takes the number of independent rows that would have the same
+        standard error (Korn & Graubard 1998); where all groups are alike, each counts once.
         """
-        hits, many = np.asarray(counts, np.float64), np.asarray(of, np.float64)
-        hits, many = hits[many > 0], many[many > 0]
-        n, groups = int(many.sum()), len(many)
+        groups = n = hits = 0
+        squares = np.zeros(3, object)  # of counts, mixed, and of numbers: exact
+        for counts, of in parts:
+            some, many = np.asarray(counts, np.int64), np.asarray(of, np.int64)
+            groups, n, hits = groups + int(np.count_nonzero(many)), n + int(many.sum()), hits + int(some.sum())
+            squares += [int(some @ some), int(some @ many), int(many @ many)]
         if n == 0 or n == groups:
-            return cls.share(int(hits.sum()), n)
-        value = float(hits.sum() / n)
-        error = _error((hits - value * many) / n)
-        alike = value in (0, 1) or not error > _ALIKE
-        effective = groups if alike else value * (1 - value) * (_Z / (_student(groups) * error)) ** 2
+            return cls.share(hits, n)
+        apart = n * n * squares[0] - 2 * n * hits * squares[1] + hits * hits * squares[2]
+        if apart == 0 or hits in (0, n):
+            return cls(hits / n, *_wilson(hits / n * groups, groups), n)
+        error, value = math.sqrt(groups / (groups - 1) * apart) / (n * n), hits / n
+        effective = value * (1 - value) * (_Z / (_student(groups) * error)) ** 2
         return cls(value, *_wilson(value * effective, effective), n)
 
     @classmethod
-    def mean(
-        cls, values: ArrayLike, groups: ArrayLike | None = None, within: tuple[float, float] = (-math.inf, math.inf)
-    ) -> "Rate":
-        """The mean of values (n,), with Student's interval; rows of a group (n,) are one independent observation.
+    def mean(cls, values: Sequence[float], within: tuple[float, float] = (-math.inf, math.inf)) -> "Rate":
+        """The mean of values (n,), each an independent observation, as `mean_of_groups`."""
+        return cls.mean_of_groups([(np.arange(len(values)), np.asarray(values, np.float64))], within)
 
-        No interval for fewer than two groups, or if all groups are equal: a width of 0 would claim certainty. No end
-        lies outside `within`, the values that the mean can have.
+    @classmethod
+    def mean_of_groups(
+        cls, parts: Iterable[tuple[NDArray[Any], NDArray[Any]]], within: tuple[float, float] = (-math.inf, math.inf)
+    ) -> "Rate":
+        """The mean of values, with Student's interval; those of a group are one independent observation.
+
+        `parts`, which are gone through twice, hold the groups (k,) and values (k,), each group in one of them. No
+        interval for fewer than two groups, or if all groups are equal: a width of 0 would claim certainty. No end lies
+        outside `within`, the values that the mean can have. Sums do not depend on the order of values.
         """
-        given = np.asarray(values, np.float64)
-        order = np.argsort(given, kind="stable")  # sums do not depend on which verdict came first
-        given, n = given[order], len(given)
+        n = groups = 0
+        low, high = math.inf, -math.inf
+
+        def given() -> Iterator[float]:
+            nonlocal n, low, high
+            for _, values in parts:
+                n, low, high = n + len(values), values.min(initial=low), values.max(initial=high)
+                yield from values.tolist()
+
+        def squares(mean: float) -> Iterator[float]:
+            nonlocal groups
+            for names, values in parts:
+                order = np.argsort(values, kind="stable")
+                codes = np.unique(names[order], return_inverse=True)[1]
+                sums = np.bincount(codes, (values[order] - mean) / n)
+                groups += len(sums)
+                yield from (sums * sums).tolist()
+
+        total = math.fsum(given())
         if n == 0:
             return cls(None, None, None, 0)
-        mean = float(given.mean())
-        parts = (given - mean) / n
-        if groups is not None:
-            parts = np.asarray(
-                np.bincount(np.unique(np.asarray(groups)[order], return_inverse=True)[1], parts), np.float64
-            )
-        error = _error(parts)
-        if np.ptp(given) == 0 or not error > _ALIKE * max(1.0, abs(mean)):
+        mean = total / n
+        square = math.fsum(squares(mean))
+        error = math.sqrt(groups / (groups - 1) * square) if groups > 1 else 0.0
+        if low == high or not error > _ALIKE * max(1.0, abs(mean)):
             return cls(mean, None, None, n)
-        half = _student(len(parts)) * error
+        half = _student(groups) * error
         return cls(mean, max(within[0], mean - half), min(within[1], mean + half), n)
 
 
-@dataclass
 class Counts:
-    """Flags of observations, each on an item, from which shares are made: 9 bytes an observation."""
+    """Flags of observations, each on an item, from which shares are made."""
 
-    items: "array[int]" = field(default_factory=lambda: array("q"))
-    flags: "array[int]" = field(default_factory=lambda: array("B"))
+    def __init__(self) -> None:
+        self._flags = GroupedNumbers("B")
+
+    def __len__(self) -> int:
+        return len(self._flags)
 
     def add(self, item: str, flags: int) -> None:
         """Count one observation; `flags` has a bit for each share, from 0 to 255."""
-        self.items.append(hash(item))
-        self.flags.append(flags)
+        self._flags.add(item, flags)
 
     def share(self, flag: int, among: int = 0) -> Rate:
         """The share of observations with a flag, of those with all bits of `among`."""
-        flags = np.frombuffer(self.flags, np.uint8) if self.flags else np.zeros(0, np.uint8)
-        due = (flags & among) == among
-        _, codes, many = np.unique(self._items()[due], return_inverse=True, return_counts=True)
-        return Rate.pooled(np.bincount(codes, (flags[due] & flag) > 0, len(many)), many)
+        return Rate.pooled(self._by_item(flag, among))
 
-    def _items(self) -> NDArray[np.int64]:
-        return np.frombuffer(self.items, np.int64) if self.items else np.zeros(0, np.int64)
+    def _by_item(self, flag: int, among: int) -> Iterator[tuple[ArrayLike, ArrayLike]]:
+        for items, flags in self._flags:
+            due = (flags & among) == among
+            _, codes, many = np.unique(items[due], return_inverse=True, return_counts=True)
+            yield np.bincount(codes, (flags[due] & flag) > 0, len(many)), many
 
 
-@dataclass
 class Values:
-    """Numbers, each on an item, from which a mean is made: 16 bytes a number."""
+    """Numbers, each on an item, from which a mean is made."""
 
-    items: "array[int]" = field(default_factory=lambda: array("q"))
-    numbers: "array[float]" = field(default_factory=lambda: array("d"))
+    def __init__(self) -> None:
+        self._numbers = GroupedNumbers("d")
 
     def add(self, item: str, number: float) -> None:
         """Count one number."""
-        self.items.append(hash(item))
-        self.numbers.append(number)
+        self._numbers.add(item, number)
 
     def mean(self, within: tuple[float, float] = (-math.inf, math.inf)) -> Rate:
         """Their mean, items counted; no end of its interval lies outside `within`."""
-        return Rate.mean(self.numbers, self.items, within)
+        return Rate.mean_of_groups(self._numbers, within)
 
 
 def _wilson(count: float, n: float) -> tuple[float, float]:
@@ -140,12 +161,6 @@ def _wilson(count: float, n: float) -> tuple[float, float]:
     return max(0.0, middle - half) if count > 0 else 0.0, min(1.0, middle + half) if count < n else 1.0
 
 
-def _error(parts: NDArray[np.float64]) -> float:
-    """The standard error of a linearised estimate whose independent parts (k,) sum to 0."""
-    parts, groups = np.sort(parts), len(parts)
-    return math.sqrt(groups / (groups - 1) * float(parts @ parts)) if groups > 1 else math.nan
-
-
 def _student(groups: int) -> float:
     from scipy.special import stdtrit
 
@@ -154,7 +169,7 @@ def _student(groups: int) -> float:
 
 @dataclass
 class Tally:
-    """Counts verdict records one by one; `summary()` gives the JSON value. Holds about 50 bytes a verdict.
+    """Counts verdict records one by one; `summary()` gives the JSON value. Holds at most some 50 MB of numbers.
 
     `rubrics` by hash give the scales: where those of a criterion differ, its mean is of goodness.
     """

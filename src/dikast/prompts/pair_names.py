@@ -1,6 +1,7 @@
 """The names that a text gives the two responses of a pair, and the text with these names exchanged."""
 
 import re
+from functools import cache
 
 _NOUN = (
     r"(?:responses?|answers?|assistants?|models?|candidates?|outputs?|options?|repl(?:y|ies)|captions?|descriptions?|"
@@ -15,7 +16,7 @@ _VERB = (
     r"rather|leaves|loses|gains|describes?|claims?|reads?|gets?|fails?|keeps?|makes?|seems?|looks?|offers?|provides?|shows?|wins?|"
     r"uses?|adds?|omits?|covers?|follows?|explains?|addresses|repeats?|invents?|goes|takes?|and|or|than|while|but)\b"
 )
-_NAMES = re.compile(
+_NAMES = (
     rf"\b(?P<noun>(?i:{_NOUN}))(?P<gap>[\s*_`\"'(\[]{{1,4}}|\s#)(?P<label>[AB]|[12]|[Oo]ne|[Tt]wo)(?![\w]|\.\d)"
     rf"(?:(?P<join>[\s*_`\"')\]]{{0,4}}\s(?:and|or|than|over|to)\s[\s*_`\"'(\[]{{0,4}})"
     rf"(?P<more>[AB]|[12]|[Oo]ne|[Tt]wo)(?!\w))?"
@@ -23,8 +24,7 @@ _NAMES = re.compile(
     rf"|(?<=\b[Tt]he\s)(?P<short>first|second)(?=[,.;:)]|'s\b|\s{_VERB}|$)"
     rf"|(?<![\w'.])(?P<bare>[AB])(?=[*_`\"'\])]{{0,4}}(?:[,;:.)]|$)|'s\b|\s{_VERB}|\s\d)"
     rf"|(?<![\w'.])(?P<lone>B)(?![\w-]|\.\w)"
-    r"|(?<=\b(?:than|over)\s)(?P<than>[AB])(?=[\s*_])",
-    re.M,
+    r"|(?<=\b(?:than|over)\s)(?P<than>[AB])(?=[\s*_])"
 )
 _BEFORE = re.compile(
     r"(?:^|[^\w\s]|\b(?:and|or|than|over|to|that|while|whereas|but|as|so|because|since|by|of|in|with|from|both|"
@@ -39,12 +39,17 @@ def exchanged(text: str) -> str:
     Names are known by their nouns (`response A`, `Assistant 2`, `the second answer`), by verbs (`A names`, `the first
     is`), or as lone letters. A text that names neither response is returned as it is.
     """
-    return _NAMES.sub(_exchanged, text)
+    return _names().sub(_exchanged, text)
 
 
 def exchangeable(text: str) -> bool:
     """Whether exchanging the names twice gives the text back, so that nothing was taken for a name one way only."""
     return exchanged(exchanged(text)) == text
+
+
+@cache
+def _names() -> re.Pattern[str]:
+    return re.compile(_NAMES, re.M)
 
 
 def _exchanged(match: re.Match[str]) -> str:

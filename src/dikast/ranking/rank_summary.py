@@ -58,7 +58,7 @@ def ranking_summary(lines: Sequence[Ranked], tournament: Tournament, skipped: Ma
         "schedules": dict(Counter(each.schedule for each in rankings)),
         "slot_bias": bias,
         "noise": noise,
-        "cycles": asdict(Rate.pooled([each.cycles for each in rankings], [each.triples for each in rankings])),
+        "cycles": asdict(Rate.pooled([([each.cycles for each in rankings], [each.triples for each in rankings])])),
         **({"gold": gold} if (gold := _gold(lines)) else {}),
     }
 

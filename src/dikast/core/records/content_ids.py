@@ -1,11 +1,11 @@
 """Ids made from an item's content, so that inserting a row does not change other ids; and which ids have been seen."""
 
 import hashlib
-from array import array
 from dataclasses import replace
 
 from dikast.core.canonical import canonical_json
 from dikast.core.item import Item, item_to
+from dikast.core.machine.spilled import zeros
 from dikast.core.records.arranging import Arrangement
 
 _NOT_SHOWN = ("id", "gold", "gold_from", "meta")
@@ -25,7 +25,7 @@ def prompt_id(item: Item) -> str:
 
 
 class Ids:
-    """The line on which each id first stood: 12 bytes a slot, 24 MiB for a million ids (36 while it grows).
+    """The line on which each id first stood: 12 bytes a slot, 24 MiB for a million ids, in files where they are more.
 
     An open-addressing table of 64-bit hashes (SipHash of CPython, rekeyed in each process). That two different ids
     among n share a hash has odds of about n^2 / 2^65: 3e-8 for a million. Callers confirm a hit where they can.
@@ -33,8 +33,8 @@ class Ids:
 
     def __init__(self) -> None:
         self._mask, self._count = 2**12 - 1, 0
-        self._hashes = array("Q", [0]) * (self._mask + 1)  # 0 is an empty slot
-        self._lines = array("I", [0]) * (self._mask + 1)
+        self._hashes = zeros("Q", self._mask + 1)  # 0 is an empty slot
+        self._lines = zeros("I", self._mask + 1)
 
     def add(self, name: str, line: int) -> int | None:
         """Remember `name`; the line on which (very probably) the same name stood before, or None."""
@@ -54,7 +54,7 @@ class Ids:
     def _grow(self) -> None:
         old_hashes, old_lines = self._hashes, self._lines
         self._mask = 2 * self._mask + 1
-        hashes, lines, mask = array("Q", [0]) * (self._mask + 1), array("I", [0]) * (self._mask + 1), self._mask
+        hashes, lines, mask = zeros("Q", self._mask + 1), zeros("I", self._mask + 1), self._mask
         for hashed, line in zip(old_hashes, old_lines, strict=True):
             if hashed:
                 at = hashed & mask

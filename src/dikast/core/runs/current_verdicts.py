@@ -8,9 +8,10 @@ import itertools
 from array import array
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from dikast.core.errors import DataError
+from dikast.core.machine.spilled import sorted_keys, zeros
 from dikast.core.runs.lines import open_line, with_line_break
 from dikast.core.runs.opening import tell_reader
 from dikast.core.runs.rubrics import scales_of
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 _BLOCK = 1024
+_WIDTH = 32  # hexadecimal digits of a key
 _HELD = 10_000  # records in memory while they are put in order
 _RETRY = Status.ENGINE_ERROR  # statuses without an answer, which are asked again by the next run
 
@@ -70,7 +72,7 @@ class _Seen:
 
     def __init__(self, keys: "np.ndarray[Any, Any] | None") -> None:
         self._keys = keys
-        self._marks = bytearray(0 if keys is None else len(keys))
+        self._marks = zeros("B", 0 if keys is None else len(keys))
         self._names: set[str] = set()
 
     def places(self, names: list[str]) -> list[Any]:
@@ -160,16 +162,10 @@ def verdicts_in_order(folder: Path) -> Iterator[Verdict]:
 
 
 def answered(folder: Path) -> "np.ndarray[Any, Any]":
-    """The keys that need not be asked again, sorted, as an array of 32-byte strings (32 MB a million)."""
-    import numpy as np
-
-    done = bytearray()
-    for record, _ in all_records(folder):
-        if record["status"] != _RETRY:
-            done += record["key"].encode()
-    keys = np.frombuffer(done, dtype="S32")
-    keys.sort()
-    return keys
+    """The keys that need not be asked again, sorted, as an array of 32-byte strings."""
+    return sorted_keys(
+        (record["key"].encode() for record, _ in all_records(folder) if record["status"] != _RETRY), _WIDTH
+    )
 
 
 def is_in(keys: list[bytes], known: "np.ndarray[Any, Any] | None") -> list[bool]:
@@ -193,13 +189,16 @@ def load_keys(folder: Path) -> "np.ndarray[Any, Any] | None":
     """The keys of the run's current configuration, sorted; None when the run has not been planned."""
     import numpy as np
 
+    def blocks(file: BinaryIO) -> Iterator[bytes]:
+        while block := file.read(_BLOCK * (_WIDTH + 1)):  # a line break after each
+            block = block[: len(block) // (_WIDTH + 1) * (_WIDTH + 1)]
+            yield np.frombuffer(block, f"S{_WIDTH + 1}").astype(f"S{_WIDTH}").tobytes()
+
     path = folder / KEYS
     if not path.exists():
         return None
-    lines = np.fromfile(path, dtype="S33")  # 32 hexadecimal digits and a line break
-    keys = lines.astype("S32")
-    keys.sort()
-    return keys
+    with path.open("rb") as file:
+        return sorted_keys(blocks(file), _WIDTH)
 
 
 def whole_lines(path: Path) -> Iterator[tuple[int, bytes]]:
