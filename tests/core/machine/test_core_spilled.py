@@ -2,6 +2,7 @@
 
 import math
 import random
+import resource
 import tempfile
 from collections import defaultdict
 from pathlib import Path
@@ -34,6 +35,16 @@ def test_numbers_are_those_that_were_written(small: Path) -> None:
             view[i] = 2**64 - 1 - i
         assert view.tolist() == [2**64 - 1 - i for i in range(n)]
     assert not list(small.iterdir())  # the files have no name
+
+
+def test_a_full_disk_is_told_before_anything_is_written(small: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 12, hard))
+    try:
+        with pytest.raises(OSError, match=f"File too large: '{small}'"):
+            zeros("Q", 1 << 12)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @pytest.mark.parametrize("n", [0, 1, 31, 32, 33, 1_000])

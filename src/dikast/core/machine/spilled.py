@@ -4,6 +4,8 @@ Temporary files are in the system's folder for them (`TMPDIR`), have no name, an
 """
 
 import mmap
+import os
+import sys
 import tempfile
 import weakref
 from array import array
@@ -45,9 +47,15 @@ def sorted_keys(blocks: Iterable[bytes], width: int) -> "np.ndarray[Any, Any]":
 
 
 def _mapped(file: IO[bytes], size: int) -> mmap.mmap:
-    """The file's bytes, at least `size` of them; they stay when the file is closed."""
-    file.truncate(size)
-    return mmap.mmap(file.fileno(), size)
+    """The first `size` bytes of a file; they stay when it is closed. OSError where there is no room for them."""
+    try:
+        if sys.platform == "linux":  # else a full disk would kill the process at a later write
+            os.posix_fallocate(file.fileno(), 0, size)
+        else:
+            file.truncate(size)
+        return mmap.mmap(file.fileno(), size)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, tempfile.gettempdir()) from error
 
 
 class GroupedNumbers:
