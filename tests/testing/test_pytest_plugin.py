@@ -63,7 +63,7 @@ def test_another_answer_or_rubric_is_another_question(pytester: pytest.Pytester)
         pytester.makeini(configured(server))
         session(pytester).assert_outcomes(passed=2)
         path.write_text(path.read_text().replace('"11"', '"13"'))
-        session(pytester).stdout.fnmatch_lines(["dikast: 1 questions asked*1 answered from the cache"])
+        session(pytester).stdout.fnmatch_lines(["dikast: 1 question asked*1 answered from the cache"])
         session(pytester, "--dikast-rubric", "correctness").stdout.fnmatch_lines(["dikast: 2 questions asked*"])
 
 

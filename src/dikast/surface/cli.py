@@ -39,6 +39,10 @@ _MEANT = {  # names of options in other programs
     **dict.fromkeys(("columns", "column", "mapping"), "--map FIELD=COLUMN reads a field from a column"),
     **dict.fromkeys(("resume", "continue", "overwrite"), "running the same command again resumes; no option is needed"),
     **dict.fromkeys(("by", "slice", "group-by"), "`dikast audit RUN --by COLUMN` and `dikast report` slice a run"),
+    **dict.fromkeys(
+        ("fail-if", "fail-below", "fail-above", "gate", "threshold", "min-score"),
+        "`dikast report RUN --fail-under METRIC=VALUE` and --fail-over are the gates",
+    ),
     **dict.fromkeys(("max-items", "max-examples", "head", "first-n", "n"), "--limit N uses the first N items"),
 }
 _VERBS = {  # names of what the verbs do elsewhere

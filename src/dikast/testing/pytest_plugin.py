@@ -92,6 +92,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     """The number of questions asked in this session, if any."""
     asked, remembered, tokens = config.stash[_COUNTS]
     if asked or remembered:
+        from dikast.core.text import counted
+
         terminalreporter.write_line(
-            f"dikast: {asked:,} questions asked ({tokens:,} tokens), {remembered:,} answered from the cache"
+            f"dikast: {counted(asked, 'question')} asked ({tokens:,} tokens), {remembered:,} answered from the cache"
         )

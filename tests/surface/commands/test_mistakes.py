@@ -162,6 +162,8 @@ MISTAKES = [
     ("grade qa.csv --samples 0 " + ASK, "--samples", "greater than or equal to 1"),
     ("grade qa.csv --budget 5 " + ASK, "--budget '5'", "(money=5 for an amount)"),
     ("grade qa.csv --by model " + ASK, "there is no option --by", "dikast audit RUN --by"),
+    ("grade qa.csv --threshold 3 " + ASK, "there is no option --threshold", "--fail-under METRIC=VALUE"),
+    ("report nowhere --fail-if pearson<1", "there is no option --fail-if", "--fail-under METRIC=VALUE"),
     ("grade qa.csv --price cheap " + ASK, "cheap", "IN,OUT"),
     ("grade qa.csv --max-failures lots " + ASK, "--max-failures 'lots'", "5%"),
     ("grade qa.csv --format absolut " + ASK, "absolut", "did you mean"),
