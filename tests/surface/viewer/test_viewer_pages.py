@@ -141,6 +141,7 @@ def test_a_panel_is_whole_and_compared_by_its_judges(tmp_path: Path) -> None:
     unanimous = Run(tmp_path / "runs" / "panel").summary["unanimous"]["value"]
     assert f"Result panel of 2: unanimous {unanimous:.1%} [" in words(told)
     assert "No verdict" not in words(told)  # of which judge?
+    assert f"A report of this run: dikast report {tmp_path / 'runs'}/panel" in words(told)
     assert "items.jsonl helpfulness panel of 2" in words(pages.runs({}))
     assert "data-live" not in told.partition("<script>")[0]
     with pytest.raises(UserError, match="panel is a panel, without verdicts of its own"):

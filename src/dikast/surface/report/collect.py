@@ -168,8 +168,7 @@ def collect(folder: Path, asked: Asked, rival: Path | None = None) -> RunPage:
 def collect_panel(folder: Path, asked: Asked) -> RunPage:
     """A panel as one page: its judges beside their joint verdict, without a queue. Raises as `collect`."""
     run = Run(folder)
-    judges = "; ".join(map(str, run.summary.get("judges") or ()))
-    page = RunPage(folder, f"panel of {len(run.runs)}", summary={"judge": judges})
+    page = RunPage(folder, f"panel of {len(run.runs)}", summary={"judge": "joint verdict of its judges"})
     page.kind = "pairwise" if run.runs and run.runs[0].kind in ("pairwise", "from-absolute") else "absolute"
     page.audit = panel_audit(dataclasses.replace(asked.plan, file=folder))
     page.rows = page.audit.rows
