@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from dikast.lab.experiment import load_experiment, names
-from dikast.lab.findings import findings
+from dikast.lab.findings import Finding, findings
 from dikast.lab.lab_report import to_markdown
 from dikast.lab.running import run_experiments
 from lab_experiments import written
@@ -45,6 +45,15 @@ def test_what_is_new_replaces_what_was_told(tmp_path: Path) -> None:
     assert "above 0.2" in kept.split("## b\n")[0]
     assert kept.split("## b\n")[1] == before.split("## b\n")[1]
     assert "## b" not in after
+
+
+def test_what_was_told_of_another_definition_does_not_stay(tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    before = page_of(tmp_path / "old", "a", "b")
+    changed = load_experiment(written(tmp_path, holds={"gain": {"above": 0.2}}).rename(tmp_path / "a.yaml"))
+    kept = to_markdown([Finding(changed, (), {}, {}, "not run", "no seed is done in every arm")], before)
+    assert "**Not run**" in kept.split("## b\n")[0]
+    assert kept.split("## b\n")[1] == before.split("## b\n")[1]
 
 
 def test_the_page_of_the_docs_tells_of_the_catalogue_as_it_is() -> None:

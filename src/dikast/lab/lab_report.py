@@ -22,11 +22,15 @@ HOW = (
 def to_markdown(found: Sequence[Finding], before: str = "") -> str:
     """The page of all experiments: a table of verdicts, then each with its arms, effects and cost.
 
-    `before`: an earlier page, whose experiments stay as they are told there where no seed of them is done in `found`.
+    `before`: an earlier page, whose experiments stay as they are told there where no seed of them is done in `found`,
+    unless their definition is another one there.
     """
     told = {each.experiment.name: (_row(each), "\n".join(_section(each))) for each in found}
+    defined = {each.experiment.name: _defined(each) for each in found}
     done = {each.experiment.name for each in found if each.seeds}
-    told |= {name: parts for name, parts in _told_before(before).items() if name not in done}
+    for name, parts in _told_before(before).items():
+        if name not in done and defined.get(name, "") in parts[1]:
+            told[name] = parts
     lines = [
         "# The lab",
         "",
@@ -51,6 +55,10 @@ def _told_before(page: str) -> dict[str, tuple[str, str]]:
     return {name: (row, found[name]) for name, row in rows.items() if name in found}
 
 
+def _defined(each: Finding) -> str:
+    return f"Definition: `{each.experiment.hash[:12]}`."
+
+
 def _row(each: Finding) -> str:
     told = each.experiment.written
     shown = "; ".join(f"{name}: {each.effects[name]:.3f}" for name in deciding(each) if name in each.effects)
@@ -66,7 +74,7 @@ def _section(each: Finding) -> Iterator[str]:
     yield ""
     yield f"Claim: {markdown(told.claim)}"
     yield ""
-    yield f"Source: {markdown(told.source)}. {seeds_named(each)}. Definition: `{each.experiment.hash[:12]}`."
+    yield f"Source: {markdown(told.source)}. {seeds_named(each)}. {_defined(each)}"
     if told.note:
         yield ""
         yield markdown(told.note)
