@@ -169,7 +169,7 @@ def _student(groups: int) -> float:
 
 @dataclass
 class Tally:
-    """Counts verdict records one by one; `summary()` gives the JSON value. Holds at most some 50 MB of numbers.
+    """Counts verdict records one by one; `summary()` gives the JSON value. Holds at most 2 MB a criterion.
 
     `rubrics` by hash give the scales: where those of a criterion differ, its mean is of goodness.
     """

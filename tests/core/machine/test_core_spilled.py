@@ -103,13 +103,23 @@ def test_ids_are_told_apart_beyond_memory(small: Path) -> None:
     assert [ids.add(f"i{i}", 0) for i in range(20_000)] == list(range(20_000))
 
 
+def allocated() -> int:
+    """The bytes of memory that no file holds."""
+    status = Path("/proc/self/status").read_text("ascii")
+    return 1024 * int(status.partition("RssAnon:")[2].split()[0])
+
+
+def test_many_criteria_hold_little() -> None:
+    each = [GroupedNumbers("d") for _ in range(12)]
+    before = allocated()
+    for i in range(7 << 15):
+        for numbers in each:
+            numbers.add("item", i)
+    assert allocated() - before < 16e6  # of 44 MB of numbers
+
+
 def test_memory_does_not_grow_with_the_numbers() -> None:
-    """A million more of each take no more memory; `RssAnon` counts what no file holds."""
-
-    def allocated() -> int:
-        status = Path("/proc/self/status").read_text("ascii")
-        return 1024 * int(status.partition("RssAnon:")[2].split()[0])
-
+    """A million more of each take no more memory."""
     held: list[Any] = []
     numbers = GroupedNumbers("d")
     for i in range(1 << 20):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 HELD = 1 << 23  # bytes that are held in memory before a file takes them
-_BLOCK = 1 << 16  # numbers that are written together
+_BLOCK = 1 << 16  # numbers that are held in memory before a file takes them
 _PART = 1 << 18  # numbers that are grouped together
 
 
@@ -73,7 +73,7 @@ class GroupedNumbers:
         """Note one number."""
         self._groups.append(hash(group))
         self._numbers.append(number)  # type: ignore[arg-type]  # whole where the code is of whole numbers
-        if len(self._numbers) == _PART:
+        if len(self._numbers) == _BLOCK:
             self._spill()
 
     def __iter__(self) -> "Iterator[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]":
@@ -107,8 +107,7 @@ class GroupedNumbers:
             self._file = tempfile.TemporaryFile()  # noqa: SIM115  # open as long as this is used
             weakref.finalize(self, self._file.close)
         self._file.seek(0, 2)
-        for at in range(0, len(self._numbers), _BLOCK):
-            self._file.write(self._groups[at : at + _BLOCK].tobytes())
-            self._file.write(self._numbers[at : at + _BLOCK].tobytes())
+        self._file.write(self._groups.tobytes())
+        self._file.write(self._numbers.tobytes())
         self._spilled += len(self._numbers)
         del self._groups[:], self._numbers[:]
