@@ -3,6 +3,7 @@
 Temporary files are in the system's folder for them (`TMPDIR`), have no name, and vanish with the process.
 """
 
+import errno
 import mmap
 import os
 import sys
@@ -10,6 +11,7 @@ import tempfile
 import weakref
 from array import array
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ def zeros(code: Literal["B", "I", "Q"], n: int) -> "memoryview[int]":
     size = n * array(code).itemsize
     if size <= HELD:
         return memoryview(bytearray(size)).cast(code)
-    with tempfile.TemporaryFile() as file:
+    with _naming_the_folder(), tempfile.TemporaryFile() as file:
         return memoryview(_mapped(file, size)).cast(code)
 
 
@@ -33,7 +35,7 @@ def sorted_keys(blocks: Iterable[bytes], width: int) -> "np.ndarray[Any, Any]":
     """Keys of `width` bytes each, which the blocks hold one after the other, in order."""
     import numpy as np
 
-    with tempfile.SpooledTemporaryFile(HELD) as file:
+    with _naming_the_folder(), tempfile.SpooledTemporaryFile(HELD) as file:
         for block in blocks:
             file.write(block)
         if (size := file.tell()) <= HELD:
@@ -48,13 +50,21 @@ def sorted_keys(blocks: Iterable[bytes], width: int) -> "np.ndarray[Any, Any]":
 
 def _mapped(file: IO[bytes], size: int) -> mmap.mmap:
     """The first `size` bytes of a file; they stay when it is closed. OSError where there is no room for them."""
+    if sys.platform == "linux":  # else a full disk would kill the process at a later write
+        os.posix_fallocate(file.fileno(), 0, size)
+    else:
+        file.truncate(size)
+    return mmap.mmap(file.fileno(), size)
+
+
+@contextmanager
+def _naming_the_folder() -> Iterator[None]:
+    """Where there is no room, the error names the folder of temporary files."""
     try:
-        if sys.platform == "linux":  # else a full disk would kill the process at a later write
-            os.posix_fallocate(file.fileno(), 0, size)
-        else:
-            file.truncate(size)
-        return mmap.mmap(file.fileno(), size)
+        yield
     except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise
         raise OSError(error.errno, error.strerror, tempfile.gettempdir()) from error
 
 
@@ -74,7 +84,8 @@ class GroupedNumbers:
         self._groups.append(hash(group))
         self._numbers.append(number)  # type: ignore[arg-type]  # whole where the code is of whole numbers
         if len(self._numbers) == _BLOCK:
-            self._spill()
+            with _naming_the_folder():
+                self._spill()
 
     def __iter__(self) -> "Iterator[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]":
         """Groups (k,) as whole numbers and numbers (k,), in parts of bounded size; no group is in two of them."""
