@@ -1,15 +1,20 @@
 """Long and strange replies, built to make a careless pattern hang or go wrong. All readers are linear."""
 
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dikast import prompts
 from dikast.core.scale import Scale
 from dikast.core.verdict import Status
 from dikast.prompts.dialects import DIALECTS
 from dikast.prompts.parse import parse_reply
 
 MEGABYTE = 1_000_000
+SOURCE = Path(prompts.__file__).parent
 SCALE = Scale.parse("1-5")
 REPEATED = [
     *(
@@ -166,3 +171,11 @@ def test_every_reply_is_a_verdict_on_the_scale_or_a_reason(dialect: str, reply: 
     else:
         assert parsed.label is None
         assert parsed.reason
+
+
+def test_no_group_is_repeated_possessively() -> None:
+    """Python 3.11.2 loses matches after such a group, 3.11.7 does not; atomic groups are right in both."""
+    repeated = re.compile(r"\)(?:[*+?]|\{{1,2}[\d,]+\}{1,2})\+")
+    found = [path.name for path in SOURCE.rglob("*.py") if repeated.search(path.read_text("utf-8"))]
+    assert repeated.search("(?:a|b){0,6}+")
+    assert not found

@@ -24,7 +24,7 @@ _REFUSAL = re.compile(
 )
 _FEEDBACK_HEAD = re.compile(r"\s{0,40}+[#*_ ]{0,8}+feedback[*_ ]{0,4}+:[*_ ]{0,4}+", re.I)
 _STUB = re.compile(r"(?:^|(?<=\s))[*_`#>~(\"'-]{1,6}$")  # markdown that opened just before the verdict
-_AFTER = re.compile(rf"(?:[\s*_`~\"'”’)\]}}>.,;!:。/-]|{END_TOKEN}){{0,40}}+", re.I)
+_AFTER = re.compile(rf"(?>(?:[\s*_`~\"'”’)\]}}>.,;!:。/-]|{END_TOKEN}){{0,40}})", re.I)
 
 
 def get_dialect(name: str) -> Dialect:

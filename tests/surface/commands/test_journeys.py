@@ -244,7 +244,7 @@ def test_a_panel_is_one_table_and_one_page(tmp_path: Path) -> None:
     graded = dikast_here("grade", table, *judges.split(), "--rubric", "helpfulness", "--out", tmp_path / "panel",
                          "--max-failures", "100%")  # fmt: skip
     assert graded.returncode == 0, graded.stderr
-    assert graded.stdout.index("panel: ") < graded.stdout.index("1-mock-oracle: ")
+    assert graded.stdout.index("panel of 3: ") < graded.stdout.index("1-mock-oracle: ")
     done = dikast_here("audit", tmp_path / "panel", "--draws", 20)
     assert done.returncode == 0, done.stderr
     assert "3 judges and their joint verdict" in done.stdout
@@ -297,7 +297,7 @@ def test_a_panel_that_compares(tmp_path: Path) -> None:
     assert x_y.rate.value == pytest.approx(sum(won) / len(won))
     assert "one order" not in str(found.to_dict()["tables"])
     assert "as shown" not in str(found.to_dict()["tables"])
-    end = next(line for line in done.stdout.splitlines() if line.startswith("panel: "))
+    end = next(line for line in done.stdout.splitlines() if line.startswith("panel of 3: "))
     assert "order" not in end
     two = dikast_here("compare", table, "--judge", "mock:oracle,r=1", "--judge", "mock:first-slot", "--rubric",
                       "helpfulness", "--out", tmp_path / "two", "--max-failures", "100%")  # fmt: skip
@@ -311,7 +311,7 @@ def test_a_panel_that_compares(tmp_path: Path) -> None:
     assert "Judge against judge: share of the same choice" in page
     cell = f"{100 * sum(won) / len(won):.0f}%<small>"
     assert cell in page.partition("<summary>Head to head</summary>")[2].partition("</table>")[0]
-    own = (tmp_path / "page.md").read_text("utf-8").partition("\n### panel (")[2].partition("\n### ")[0]
+    own = (tmp_path / "page.md").read_text("utf-8").partition("\n### panel of 3 (")[2].partition("\n### ")[0]
     assert "| Same verdict in both orders | unknown | see each judge |" in own
     assert "order" not in own.partition("\n\n|")[0]
     for judge in (tmp_path / "panel").glob("[123]-*"):  # as after --one-order: what the panel says is of one order too

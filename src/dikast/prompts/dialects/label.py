@@ -12,7 +12,7 @@ Kind = Literal["label", "off_scale", "echo", "unreadable"]
 
 # Every run below is possessive or bounded: no reply, however long or strange, makes reading slower than linear.
 _OPEN = re.compile(r"[ \t\u00a0*_`~\"'“”‘’«(\[{<:=]{0,24}+")
-_NEXT_LINE = re.compile(r"[ \t*_`~]{0,24}+(?:\r?\n[ \t]{0,24}+){1,4}+")
+_NEXT_LINE = re.compile(r"[ \t*_`~]{0,24}+(?>(?:\r?\n[ \t]{0,24}+){1,4})")
 _NUMBER = re.compile(r"[-+−]?\d{1,40}+(?:\.\d{1,40}+)?(?![\w])|[-+−]?\d")
 _CLOSE = r"[*_`~\"'“”‘’»)\]}>]{0,24}+"
 _FRACTION = re.compile(

@@ -43,7 +43,7 @@ def compiled(*parts: str) -> re.Pattern[str]:
 
 # --- Responses by name
 LEAD = r"[*_`\"'“‘(\[]{0,4}+"
-SHUT = r"(?:[*_`\"”)\]]|['’](?!s(?!\w))){0,6}+"
+SHUT = r"(?>(?:[*_`\"”)\]]|['’](?!s(?!\w))){0,6})"
 WHOLE = any_of("response, answer, output, reply, solution, one, choice, option, completion")
 OPTIONS = (  # any of the two, without saying which
     rf"(?:(?:{NOUN}\s{{0,3}}+{LEAD}|[*_`\"'“‘(\[]{{1,4}}+)[AB12]|(?-i:[AB12]))(?!\w){SHUT}"
