@@ -25,6 +25,7 @@ SHEET = {
     "criteria": [{"name": "x", "criterion": "Is it short?", "weight": 2}, {"name": "y", "criterion": "Is it kind?"}]
 }
 MOVING = re.compile(rb'"(seconds|crc|asked|answered_before|summary\.json)": ?("[0-9a-f]+"|[-\d.e]+|\[[^\]]*\])')
+_MOMENT = re.compile(rb',\s*"last_verdict": ?"[^"]*"')  # not there where the run was killed after its last verdict
 # append-only: what a kill leaves of them is never less after the next run
 _KEPT = ("verdicts.jsonl", "[0-9]-*.jsonl")
 # these tell of seconds, or hold secret words that are drawn anew
@@ -221,7 +222,7 @@ def content(out: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for path in sorted(out.rglob("*")):
         if path.is_file() and path.name not in _UNLIKE:
-            raw = MOVING.sub(b"", path.read_bytes().replace(b"out-unbroken", b"out"))
+            raw = _MOMENT.sub(b"", MOVING.sub(b"", path.read_bytes().replace(b"out-unbroken", b"out")))
             if path.name == "train.jsonl":
                 raw = _RATES.sub(b"", raw)
             if path.suffix == ".html":
