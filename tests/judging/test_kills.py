@@ -73,8 +73,10 @@ def same_verdicts(broken: Path, unbroken: Path, n: int) -> None:
     assert len(one) == len({verdict["key"] for verdict in one}) == n
     assert sorted(one, key=lambda v: str(v["key"])) == sorted(other, key=lambda v: str(v["key"]))
     ours, theirs = summary(broken), summary(unbroken)
-    for moving in ("seconds", "asked", "answered_before", "last_verdict"):
+    for moving in ("seconds", "asked", "answered_before"):
         del ours[moving], theirs[moving]
+    for each in (ours, theirs):  # not told by a run that was killed after its last verdict and asked nothing afterwards
+        each.pop("last_verdict", None)
     assert ours == theirs
 
 

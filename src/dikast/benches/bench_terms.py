@@ -84,6 +84,7 @@ class OfficialMetric:
     `over` says how groups are joined: all rows weighted equally, all verdicts (a pair whose verdict in one order is
     missing and skipped counts half as much), groups weighted equally, or `sections` of groups, sections weighted
     equally. In a section rows count once, or as the `weights` of their group say; `overall`: over all rows, too.
+    `printed` are the groups whose figures the authors print in place of one over all, in their order.
     `conformity` are the groups of MM-JudgeBias whose scores should not change; those of the others should fall.
     `ties_apart` is a group of items with several right responses that has a score of its own (RewardBench 2). `trap` is
     reported beside the figure if the rule is wrong or harmful.

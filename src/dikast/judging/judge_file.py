@@ -27,7 +27,7 @@ from dikast.core.records.column_cures import lacking
 from dikast.core.records.sources import forget
 from dikast.core.rubric import Sheet
 from dikast.core.runs.current_verdicts import answered, current_records, current_verdicts, is_in
-from dikast.core.runs.judge_lock import check_version, names_of, read_lock
+from dikast.core.runs.judge_lock import check_version, names_version, read_lock
 from dikast.core.runs.last_verdict import recorded_at, told_at
 from dikast.core.runs.opening import tell_writer
 from dikast.core.runs.rubrics import load_rubrics
@@ -190,7 +190,7 @@ class FileRun:
 
     def items(self, on_error: Callable[[DataError], None] | None = None) -> Iterator[Item]:
         """The items from the top."""
-        self.reading = Arrangement(names_of(self.out)) if self.has_folder else Arrangement()
+        self.reading = Arrangement(names_version(self.out)) if self.has_folder else Arrangement()
         if self.source.path == "-":
             sys.stdin.buffer.seek(0)
         return self.source.items(on_error, self.reading)

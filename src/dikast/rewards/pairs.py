@@ -18,7 +18,7 @@ from dikast.core.item import Item, item_to
 from dikast.core.part import Content, text_of
 from dikast.core.records import Arrangement, scan_items
 from dikast.core.records.sources import is_address, is_data
-from dikast.core.runs.judge_lock import damaged_lock, names_of, read_lock
+from dikast.core.runs.judge_lock import damaged_lock, names_version, read_lock
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run import Run
 from dikast.core.runs.run_files import LOCK, PREFERENCES, RANKINGS, TOTALS
@@ -136,7 +136,7 @@ def _prompts(run: Run, named: str) -> tuple[list[_Prompt], dict[str, _Prompt]]:
         raise UserError(f"{run.folder}: the items are no longer at {path or told or '-'}: name them with --items FILE")
     by_print: dict[str, _Prompt] = {}
     by_id: dict[str, _Prompt] = {}
-    for item in scan_items(path, lock.get("columns") or {}, Arrangement(names_of(run.folder))):
+    for item in scan_items(path, lock.get("columns") or {}, Arrangement(names_version(run.folder))):
         if isinstance(item, DataError):
             continue
         shown = item_to(replace(item, responses=(), gold=None, meta={}, id="x", reference=None, rubric=None))

@@ -18,7 +18,7 @@ from dikast.core.records import Arrangement, write_items
 from dikast.core.records.column_cures import lacking
 from dikast.core.records.items import scan_rows
 from dikast.core.records.rows_in_memory import rows_in
-from dikast.core.runs.judge_lock import names_of
+from dikast.core.runs.judge_lock import names_version
 from dikast.core.runs.run import Run
 from dikast.core.text import Located
 from dikast.engines.base import Engine
@@ -174,7 +174,7 @@ def _written(rows: Rows, folder: Path, columns: Mapping[str, str], needed: int =
 
     Recognised columns are reported as a warning of the logger `dikast`.
     """
-    arrangement = Arrangement(names_of(folder))
+    arrangement = Arrangement(names_version(folder))
     mistakes = Mistakes(Located({}, ""))
     items: list[Item] = []
     for found in scan_rows(rows, columns, arrangement):

@@ -13,7 +13,7 @@ from dikast.core.errors import RunError, UserError
 from dikast.core.output_folder import one_writer
 from dikast.core.records import Arrangement
 from dikast.core.rubric import Rubric, Sheet, load_rubric, with_scale
-from dikast.core.runs.judge_lock import names_of
+from dikast.core.runs.judge_lock import NAMES_OF, names_version
 from dikast.core.scale import Scale
 from dikast.engines.base import Engine, Sampling
 from dikast.engines.spec import open_engine
@@ -243,7 +243,7 @@ def run_judges(
     """
     check_readable_twice(source)
     if source.origins is None:  # of several files the columns of each were told, and this is their copy
-        tell_columns(source.path, source.columns_line(*([names_of(out)] if out is not None else [])))
+        tell_columns(source.path, source.columns_line(NAMES_OF if out is None else names_version(out)))
     panel = len(judges) > 1 and out is not None
     folders = [out / f"{i}-{_slug(name)}" if panel and out else out for i, name in enumerate(names, 1)]
     joined = out if panel and not told.spend.dry_run else None

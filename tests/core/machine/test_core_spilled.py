@@ -22,7 +22,6 @@ def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """Limits that a test reaches, and the folder of temporary files."""
     monkeypatch.setattr(spilled, "HELD", 1 << 10)
     monkeypatch.setattr(spilled, "_BLOCK", 1 << 4)
-    monkeypatch.setattr(spilled, "_PART", 1 << 6)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return tmp_path
 
@@ -103,7 +102,6 @@ def test_rates_do_not_depend_on_where_their_numbers_lie(monkeypatch: pytest.Monk
 
     held = rates()
     monkeypatch.setattr(spilled, "_BLOCK", 1 << 4)
-    monkeypatch.setattr(spilled, "_PART", 1 << 6)
     assert rates() == held  # to the last bit
     assert all(each.low is not None and math.isfinite(each.low) for each in held)
 

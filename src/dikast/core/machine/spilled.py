@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 HELD = 1 << 23  # bytes that are held in memory before a file takes them
 _BLOCK = 1 << 16  # numbers that are held in memory before a file takes them
-_PART = 1 << 18  # numbers that are grouped together
+_PARTS = 64  # of which each is grouped alone
 
 
 def zeros(code: Literal["B", "I", "Q"], n: int) -> "memoryview[int]":
@@ -75,6 +75,7 @@ class GroupedNumbers:
         self._code, self._spilled = code, 0
         self._groups, self._numbers = array("q"), array(code)
         self._file: IO[bytes] | None = None
+        self._blocks: list[tuple[int, list[int]]] = []  # where each begins in the file, and where its parts end
 
     def __len__(self) -> int:
         return self._spilled + len(self._numbers)
@@ -88,37 +89,40 @@ class GroupedNumbers:
                 self._spill()
 
     def __iter__(self) -> "Iterator[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]":
-        """Groups (k,) as whole numbers and numbers (k,), in parts of bounded size; no group is in two of them."""
+        """Groups (k,) as whole numbers and numbers (k,), in at most 64 parts; no group is in two of them."""
         import numpy as np
 
-        several = 1 + len(self) // _PART
-        for part in range(several if self._spilled else 0):
-            chosen = [(groups[at], numbers[at]) for groups, numbers, at in self._blocks(part, several)]
-            yield np.concatenate([each for each, _ in chosen]), np.concatenate([each for _, each in chosen])
-        if not self._spilled and self._numbers:
-            yield np.array(self._groups), np.array(self._numbers)
-
-    def _blocks(self, part: int, of: int) -> "Iterator[tuple[Any, Any, Any]]":
-        import numpy as np
-
-        def split(groups: Any, numbers: Any) -> tuple[Any, Any, Any]:
-            return groups, numbers, groups.view(np.uint64) % np.uint64(of) == part
-
+        if self._file is not None and self._numbers:
+            with _naming_the_folder():
+                self._spill()
         kinds = np.dtype(np.int64), np.dtype(self._code)
-        assert self._file is not None
-        self._file.seek(0)
-        for _ in range(self._spilled // _BLOCK):
-            groups, numbers = (np.frombuffer(self._file.read(_BLOCK * kind.itemsize), kind) for kind in kinds)
-            yield split(groups, numbers)
-        if self._numbers:
-            yield split(np.array(self._groups), np.array(self._numbers))
+        if self._file is None:
+            if self._numbers:
+                yield np.array(self._groups, kinds[0]), np.array(self._numbers, kinds[1])
+            return
+        for part in range(_PARTS):
+            groups: list[np.ndarray[Any, Any]] = []
+            numbers: list[np.ndarray[Any, Any]] = []
+            for start, ends in self._blocks:
+                first, end = (ends[part - 1] if part else 0), ends[part]
+                for found, kind, at in ((groups, kinds[0], start), (numbers, kinds[1], start + 8 * ends[-1])):
+                    self._file.seek(at + first * kind.itemsize)
+                    found.append(np.frombuffer(self._file.read((end - first) * kind.itemsize), kind))
+            yield np.concatenate(groups), np.concatenate(numbers)
 
     def _spill(self) -> None:
+        """Write what is held as one block, in the order of its parts, so that each part is read alone."""
+        import numpy as np
+
         if self._file is None:
             self._file = tempfile.TemporaryFile()  # noqa: SIM115  # open as long as this is used
             weakref.finalize(self, self._file.close)
-        self._file.seek(0, 2)
-        self._file.write(self._groups.tobytes())
-        self._file.write(self._numbers.tobytes())
+        groups = np.array(self._groups, np.int64)
+        parts = groups.view(np.uint64) % np.uint64(_PARTS)
+        order = np.argsort(parts, kind="stable")
+        start = self._file.seek(0, 2)
+        self._file.write(groups[order].tobytes())
+        self._file.write(np.array(self._numbers, self._code)[order].tobytes())
+        self._blocks.append((start, np.bincount(parts.astype(np.int64), minlength=_PARTS).cumsum().tolist()))
         self._spilled += len(self._numbers)
         del self._groups[:], self._numbers[:]

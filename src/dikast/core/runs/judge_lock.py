@@ -38,7 +38,7 @@ def damaged_lock(out: Path) -> DataError | None:
     return DataError(f"not the lock of a run, or damaged; {AGAIN}", path=str(out / LOCK))
 
 
-def names_of(out: Path) -> int:
+def names_version(out: Path) -> int:
     """With which table of column names a run's folder reads items, or a panel's (`records.arranging.Arrangement`)."""
     lock = next((found for each in (out, *sorted(out.glob("*/"))) if (found := read_lock(each)) is not None), None)
     if lock is None:

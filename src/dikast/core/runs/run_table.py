@@ -22,7 +22,7 @@ from dikast.core.records.items import scan_items
 from dikast.core.records.sources import is_address, is_data
 from dikast.core.records.writing import rebased
 from dikast.core.runs.current_verdicts import current_records
-from dikast.core.runs.judge_lock import damaged_lock, names_of, read_lock
+from dikast.core.runs.judge_lock import damaged_lock, names_version, read_lock
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run_files import COMBINED, PREFERENCES, RUBRICS, TOTALS
 from dikast.core.runs.schema import PanelLine, PreferenceLine, TotalLine, derived_lines, outcome_of
@@ -119,7 +119,7 @@ class RunTable:
             return
         if not _is_there(path):
             raise UserError(f"--items {path}: there is no such file")
-        found = scan_items(path, lock.get("columns") or {}, Arrangement(names_of(self._runs[0].folder)))
+        found = scan_items(path, lock.get("columns") or {}, Arrangement(names_version(self._runs[0].folder)))
         rows = (
             (item.id, place, orjson.dumps(item_to(rebased(item, self._folder))))
             for place, item in enumerate(found)

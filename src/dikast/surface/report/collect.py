@@ -37,7 +37,7 @@ from dikast.core.records.files import KINDS
 from dikast.core.records.sniffing import nearest
 from dikast.core.records.sources import is_address
 from dikast.core.rubric import Rubric
-from dikast.core.runs.judge_lock import damaged_lock, engine_of, kind_of, names_of, read_lock
+from dikast.core.runs.judge_lock import damaged_lock, engine_of, kind_of, names_version, read_lock
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run import Run
 from dikast.core.runs.run_files import GOLD, KEYS, LOCK, RUBRICS, SUMMARY, VERDICTS
@@ -243,7 +243,7 @@ def _read(page: RunPage, asked: Asked, counts: "_Counts | None") -> None:
     if is_address(path) and not asked.items:  # an address that a file names is not asked
         found = Contents(note=f"the items were read from {path}: no texts are shown; name them with --items")
     else:
-        found = read_contents(path, columns, wanted, names_of(page.folder))
+        found = read_contents(path, columns, wanted, names_version(page.folder))
     if found.note and not asked.redact:
         page.missing.append(found.note)
     page.entries = counts.queue.entries(page.folder, page.lock, found, redact=asked.redact)

@@ -17,7 +17,7 @@ from markupsafe import Markup
 from dikast.core.errors import DataError, UserError
 from dikast.core.records.sources import is_address
 from dikast.core.rubric import Rubric
-from dikast.core.runs.judge_lock import names_of, read_lock
+from dikast.core.runs.judge_lock import names_version, read_lock
 from dikast.core.runs.lines import open_line
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run_files import RUBRICS, VERDICTS
@@ -230,7 +230,7 @@ class ViewerPages:
         if is_address(told):  # an address that a file names is not asked
             return Contents(note=f"the items were read from {told}: no texts are shown")
         path = found_above(folder, told) or Path(told)
-        return read_contents(str(path) if told else "", lock.get("columns") or {}, [item], names_of(folder))
+        return read_contents(str(path) if told else "", lock.get("columns") or {}, [item], names_version(folder))
 
     def _page(self, kind: str, title: str, trail: Sequence[tuple[str, str]] = (), **values: Any) -> str:
         return self._template.render(
