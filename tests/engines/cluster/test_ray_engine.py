@@ -17,6 +17,7 @@ from typing import Any
 import orjson
 import pytest
 
+from benches.own_bench import own
 from dikast.core.errors import EngineError, UserError
 from dikast.core.media import media_rules
 from dikast.engines.base import Sampling
@@ -260,6 +261,28 @@ def test_a_panel_and_probes_share_a_cluster(cluster: Any, tmp_path: Path) -> Non
         assert done.returncode == 0, done.stderr
         cards.append(orjson.loads(done.stdout))
     assert cards[0] == cards[1]
+
+
+@pytest.mark.slow
+def test_rankings_and_benches_say_the_same_on_a_cluster(cluster: Any, tmp_path: Path) -> None:
+    several = [{"id": f"i{i}", "instruction": f"Q{i}?", "responses": [f"A{i}.", f"B{i}.", f"C{i}."]} for i in range(40)]
+    rows = [{"q": f"Q{i}?", "a": f"Answer {i}.", "l": i % 5 + 1} for i in range(200)]
+    bench = own(tmp_path, rows, kind="scores", rubric="helpfulness", fields={"instruction": "q", "response": "a"},
+                gold={"column": "l"}, official={"metric": "pearson"})  # fmt: skip
+    verbs: tuple[list[Any], ...] = (
+        ["rank", write_jsonl(tmp_path / "several.jsonl", several), "--rubric", "helpfulness"],
+        ["bench", "run", bench, "--data", tmp_path],
+    )
+    for verb in verbs:
+        said = []
+        for way, runner in (("one", []), ("ray", ["--runner", "ray", "--workers", "2"])):
+            out = tmp_path / verb[0] / way
+            done = dikast_here(*verb, "--judge", "mock:random", "--out", out, "--quiet", *runner)
+            assert done.returncode == 0, done.stderr
+            (found,) = out.rglob("verdicts.jsonl")
+            said.append(labels(found.parent))
+        assert len(said[0]) >= 100
+        assert said[0] == said[1]
 
 
 @pytest.mark.slow

@@ -14,15 +14,16 @@ from typing import Any
 import orjson
 import pytest
 
+from benches.own_bench import own
 from dikast.core.errors import UserError
 from dikast.engines.base import Completion, Request, Sampling
 from dikast.engines.http.servers.several_servers import SeveralServers
 from dikast.engines.spec import open_engine
 from dikast.judging.judge import Judge
-from dikast.testing.faults import Faults, FaultServer
+from dikast.testing.faults import Faults, FaultServer, prompt_of
 from engines.http_servers import FAST, ask, dying, grade, verdicts, write_items
 from ports import free_port
-from runs import dikast_here, rows, write_jsonl
+from runs import dikast_here, pairs, rows, write_jsonl
 from serving.serving_here import serving
 
 
@@ -190,6 +191,7 @@ import sys, time
 from pathlib import Path
 from dikast.engines.spec import open_engine
 from dikast.testing.faults import FaultServer
+from benches.own_bench import own
 from engines.http_servers import FAST, ask
 
 def named(*numbers):
@@ -229,6 +231,44 @@ def test_machines_behind_a_name_come_and_go(tmp_path: Path) -> None:
     here = Path(__file__).parents[3]
     done = subprocess.run(command, capture_output=True, text=True, cwd=here, timeout=120)
     assert done.stdout == "followed\n", done.stderr
+
+
+@pytest.mark.parametrize("verb", ["compare", "rank", "probe", "bench"])
+def test_every_verb_says_the_same_by_a_list_as_by_one_server(verb: str, tmp_path: Path) -> None:
+    def told(body: Mapping[str, Any]) -> str:
+        drawn = int(prompt_of(body)[:4], 16)
+        return f"One says more.\nVerdict: {'AB'[drawn % 2] if 'compare two' in str(body) else drawn % 5 + 1}"
+
+    several = [{**row, "responses": [f"Short {i}.", f"Longer {i}, and more.", f"Longest of {i}, by many words."]}
+               for i, row in enumerate(rows(12))]  # fmt: skip
+    for row in several:
+        del row["response"], row["gold"]
+    many = write_jsonl(tmp_path / "several.jsonl", several)
+    two = write_jsonl(tmp_path / "pairs.jsonl", pairs(30))
+    one = write_jsonl(tmp_path / "items.jsonl", rows(40))
+    asked = [{"q": f"Q{i}?", "a": f"Answer {i}.", "l": i % 5 + 1} for i in range(40)]
+    bench = own(tmp_path, asked, kind="scores", rubric="helpfulness", fields={"instruction": "q", "response": "a"},
+                gold={"column": "l"}, official={"metric": "pearson"})  # fmt: skip
+    words = {
+        "compare": ["compare", two, "--rubric", "helpfulness"],
+        "rank": ["rank", many, "--rubric", "helpfulness"],
+        "probe": ["probe", "--items", one, "--rubric", "helpfulness", "--calls", "60", "--only", "length"],
+        "bench": ["bench", "run", bench, "--data", tmp_path],
+    }[verb]
+    said, servers = [], [FaultServer(told, latency=0.01) for _ in range(3)]
+    with ExitStack() as stack:
+        for server in servers:
+            stack.enter_context(server)
+        for way, spec in (("one", servers[0].spec), ("list", ",".join(each.url for each in servers) + "#judge")):
+            out = tmp_path / way
+            done = dikast_here(*words, "--judge", f"{spec},server=ours,{FAST}", "--out", out, "--quiet")
+            assert done.returncode == 0, done.stderr
+            found = [each for path in out.rglob("verdicts.jsonl") for each in verdicts(path.parent)]
+            said.append({(each["key"], each["status"], str(each["label"])) for each in found})
+    assert len(said[0]) >= 40
+    assert {status for _, status, _ in said[0]} == {"ok"}
+    assert said[1] == said[0]
+    assert {each["server"] for each in found} == {server.url for server in servers}
 
 
 def test_builds_and_services_take_a_list_and_go_on_without_one_of_it(tmp_path: Path) -> None:
