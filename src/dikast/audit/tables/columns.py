@@ -5,6 +5,7 @@ Memory is 8 bytes a number and 4 bytes plus one copy of each distinct word a tex
 
 import functools
 import itertools
+import operator
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -91,6 +92,7 @@ def read_frame(rows: Rows, wanted: Wanted, each: Callable[[Mapping[str, Any]], o
     words = {name: WordColumn(name, rows.path) for name in dict.fromkeys(wanted.words)}
     objects = {name: _ObjectColumn(name, rows.path) for name in dict.fromkeys(wanted.objects)}
     columns: list[NumberColumn | WordColumn | _ObjectColumn] = [*numbers.values(), *words.values(), *objects.values()]
+    takers = [column.add for column in columns]
     lines = array("q")
     known: dict[str, None] = {}
     for record, line in rows:
@@ -99,8 +101,8 @@ def read_frame(rows: Rows, wanted: Wanted, each: Callable[[Mapping[str, Any]], o
         lines.append(line)
         if each is not None:
             each(record)
-        for column in columns:
-            column.add(record, line)
+        for take in takers:
+            take(record, line)
     if not lines:
         raise DataError(NO_RECORDS, path=rows.path)
     for column in columns:
@@ -191,7 +193,7 @@ def getter(name: str) -> Callable[[dict[str, Any]], Any]:
     """Look up a column by its whole name first, then as a path (`question.item`, `scores.0`)."""
     path = name.split(".")
     if len(path) == 1:
-        return lambda record: record.get(name, ABSENT)
+        return operator.methodcaller("get", name, ABSENT)
 
     def get(record: dict[str, Any]) -> Any:
         if name in record:
@@ -258,6 +260,9 @@ class NumberColumn:
     def add(self, record: dict[str, Any], line: int) -> None:
         """Take the value of one record."""
         value = self.get(record)
+        if type(value) is str and (known := self.spelt.get(value)) is not None:
+            self.values.append(known)
+            return
         if type(value) is float:
             if value in _INFINITE and not self.log:
                 raise self._error(value, line)
@@ -269,12 +274,10 @@ class NumberColumn:
             return
         self.seen = True
         if isinstance(value, str):
-            known = self.spelt.get(value)
-            if known is None:
-                known = self._number(value, line)
-                if len(self.spelt) < 100_000:
-                    self.spelt[value] = known
-            self.values.append(known)
+            number = self._number(value, line)
+            if len(self.spelt) < 100_000:
+                self.spelt[value] = number
+            self.values.append(number)
         elif value is None:
             self.values.append(np.nan)
         elif isinstance(value, bool) and self.scale is not None:  # true is a label of a two-valued scale, not a number

@@ -65,8 +65,9 @@ def clustered(data: Data) -> Data:
 
 
 def _by_id(keys: list[str]) -> Words | None:
-    """The ids of rows as groups; a row without an id is a group of its own."""
-    if not keys:
+    """The ids of rows as groups, None where no id stands twice; a row without an id is a group of its own."""
+    named = list(filter(None, keys))
+    if len(set(named)) == len(named):
         return None
     names: dict[object, int] = {}
     codes = [names.setdefault(key or i, len(names)) for i, key in enumerate(keys)]

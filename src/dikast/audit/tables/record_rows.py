@@ -31,18 +31,17 @@ class Rows:
             near = nearest(self.path)
             cure = f"did you mean {near!r}?" if near else "fix the path"
             raise UserError(f"{self.path}: there is no such file or folder; {cure}")
-        for record in read_records(self.path):
-            if _holds_records(self.path, record.value):
-                for key, value in record.value.items():
-                    yield {"id": key, **value}, record.line
+        records = read_records(self.path)
+        if not self.path.removesuffix(".gz").endswith(".json"):
+            yield from records
+            return
+        for value, line in records:
+            if len(value) > 1 and all(isinstance(each, dict) for each in value.values()):
+                for key, each in value.items():
+                    yield {"id": key, **each}, line
             else:
-                yield record.value, record.line
+                yield value, line
 
 
 Watch = Callable[[Rows], Callable[[Mapping[str, Any]], object]]
 """Called with the rows of an audited file before they are read; what it returns is called with each row."""
-
-
-def _holds_records(path: str, value: dict[str, Any]) -> bool:
-    name = path[:-3] if path.endswith(".gz") else path
-    return name.endswith(".json") and len(value) > 1 and all(isinstance(each, dict) for each in value.values())

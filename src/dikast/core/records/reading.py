@@ -265,15 +265,10 @@ class _Feed:
 
     def __init__(self, path: str) -> None:
         self._lines, self._path = lines_of(path), path
-        self.number, self._row, self._size = 0, 1, 0
+        self.number, self.row, self._size = 0, 1, 0  # the line that was read last, the one on which its row begins
 
     def begin_row(self) -> None:
-        self._row, self._size = self.number + 1, 0
-
-    @property
-    def row(self) -> int:
-        """The line on which the current row begins."""
-        return self._row
+        self.row, self._size = self.number + 1, 0
 
     def __iter__(self) -> Iterator[str]:
         return self
@@ -285,7 +280,7 @@ class _Feed:
             message = (
                 f"the row that begins here has more than {MOST_LINE_BYTES:,} bytes: is a quotation mark not closed?"
             )
-            raise DataError(message, path=self._path, line=self._row)
+            raise DataError(message, path=self._path, line=self.row)
         return text_of_line(line, self._path)
 
 
@@ -310,6 +305,9 @@ def _table(path: str, form: Form) -> Iterator[Record | DataError]:
             ) from None
         if row is None:
             return
+        if header is not None and len(row) == len(header) and row[0].strip():  # the usual row, told apart cheaply
+            yield Record(dict(zip(header, row, strict=True)), feed.row)
+            continue
         if not row or (header is None and feed.row == 1 and _states_delimiter(row, form)):
             continue
         if header is None:
