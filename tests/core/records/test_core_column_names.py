@@ -5,12 +5,15 @@ import json
 import shlex
 import shutil
 import subprocess
+import sys
 import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from dikast.core.errors import DataError
@@ -938,9 +941,15 @@ def test_cures_name_all_that_is_likely_and_nothing_else(row: dict[str, str], fla
         ({"qa": {"question": "q", "answer_a": "x", "answer_b": "y", "answer": "z"}, "n": 1}, "qa"),
     ],
 )
-def test_responses_in_lists_and_objects_have_a_cure_that_works(row: dict[str, Any], cure: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("parquet", [False, True])
+def test_responses_in_lists_and_objects_have_a_cure_that_works(
+    row: dict[str, Any], cure: str, parquet: bool, tmp_path: Path
+) -> None:
     path = tmp_path / "FILE"
-    path.write_bytes(orjson.dumps(row) + b"\n")
+    if parquet:
+        pq.write_table(pa.Table.from_pylist([row]), path)
+    else:
+        path.write_bytes(orjson.dumps(row) + b"\n")
     list(scan_items(str(path), {}, reading := Arrangement()))
     for needed in (1, 2):
         told = lacking(needed, reading.columns, reading.mapped, reading.lengths, reading.nested)
@@ -948,7 +957,8 @@ def test_responses_in_lists_and_objects_have_a_cure_that_works(row: dict[str, An
             assert told.endswith("'outputs' holds lists of texts: name it with --map responses=outputs")
             (item,) = read_items(path, columns={"responses": "outputs"})
         elif shutil.which("jq"):
-            subprocess.run("jq " + told.partition("(jq ")[2].removesuffix(")"), shell=True, check=True, cwd=tmp_path)
+            command = told[told.index("(python " if parquet else "(jq ") + 1 :].removesuffix(")")
+            subprocess.run(command.replace("python ", f"{sys.executable} "), shell=True, check=True, cwd=tmp_path)
             (item,) = read_items(tmp_path / "OTHER.jsonl")
     assert texts(item) == ("user: q", ["x", "y"])
 

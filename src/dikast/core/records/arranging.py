@@ -1,5 +1,6 @@
 """Bringing a file's own columns into the fields of an item."""
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,7 +11,7 @@ import orjson
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import ITEM_KEYS, NAMES, SPOKEN, Item, item_from, plain_name
 from dikast.core.part import number_as_text
-from dikast.core.records.column_cures import likely_instruction, nested_cure
+from dikast.core.records.column_cures import likely_instruction, nested_cure, with_table_written
 from dikast.core.records.column_names import (
     SINCE,
     SYSTEMS,
@@ -25,6 +26,7 @@ from dikast.core.records.column_names import (
 )
 from dikast.core.records.conversations import foreign_record, turns_in, with_conversations, with_system_turn
 from dikast.core.records.reading import Record
+from dikast.core.records.sniffing import form_of
 from dikast.core.runs.judge_lock import NAMES_OF
 from dikast.core.text import near_miss, number_in, one_line
 
@@ -140,7 +142,7 @@ class Arranger:
         value, keys = record.value, tuple(record.value)
         mapped = any(name.startswith("response") for name in self._columns)
         if not mapped and (told := foreign_record(value)):
-            raise ShapeError(told, path=self._path, line=record.line)
+            raise ShapeError(self._to_run(told), path=self._path, line=record.line)
         if keys not in self._shapes:
             if len(self._shapes) >= _SHAPES:
                 self._shapes.clear()
@@ -220,7 +222,12 @@ class Arranger:
             if length:
                 self.reading.lengths[key] = self.reading.lengths.get(key, 0) + length
             elif cure := nested_cure(key, each):
-                self.reading.nested[key] = cure
+                self.reading.nested[key] = self._to_run(cure)
+
+    def _to_run(self, cure: str) -> str:
+        """The cure with commands that read the current file."""
+        parquet = os.path.isfile(self._path) and form_of(self._path).kind == "parquet"
+        return with_table_written(cure) if parquet else cure
 
     def _guessed(self, shape: Recognised, record: Record) -> Any:
         """What the column says that gold is guessed from, or the columns of outcomes; None without any."""

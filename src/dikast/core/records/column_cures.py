@@ -150,3 +150,10 @@ def _texts(columns: Sequence[str], lengths: Mapping[str, int], at_least: int) ->
 def _speaks_of(column: str, words: re.Pattern[str]) -> bool:
     words_of = plain_name(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", column))  # camelCase, too
     return words.search(f"_{words_of}_") is not None
+
+
+def with_table_written(told: str) -> str:
+    """The commands of a message about a Parquet file, which jq cannot read: first the table is written as JSON."""
+    written = "pandas.read_parquet('FILE').to_json('FILE.jsonl', orient='records', lines=True)"
+    start, jq, command = told.partition("(jq ")
+    return f'{start}(python -c "import pandas; {written}" && jq {command.replace("FILE", "FILE.jsonl")}' if jq else told
