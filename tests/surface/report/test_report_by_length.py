@@ -97,6 +97,6 @@ def test_the_leaderboard_holds_length_equal(equal: bool, wanted: str, tmp_path: 
     assert done.returncode == 0, done.stderr
     asked = Asked(AuditPlan(file=tmp_path / "run", draws=50))
     page = collect(tmp_path / "run", asked)
-    text = render([page], "Report", asked.plan.resampling)
+    text = render([page], "Report", asked.plan.resampling).text
     assert f'<th scope="col">{wanted}</th>' in text
     assert sum(page.shifts.values()) == 60

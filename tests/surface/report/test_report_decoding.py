@@ -30,11 +30,11 @@ def test_verdicts_are_decoded_once_for_audit_and_page(
 
     monkeypatch.setattr(current_verdicts, "open_line", counted)
     monkeypatch.setattr(current_verdicts, "_BLOCK", 1)
-    page = collect(run, Asked(AuditPlan(run, draws=20), queue=5))
+    page = collect(run, Asked(AuditPlan(run, draws=20), queue=5, sample=4))
     orders = 2 if kind == "compared" else 1
-    assert [len(entry.said) for entry in page.entries] == [orders] * 5
+    assert [len(entry.said) for entry in (*page.entries, *page.sample)] == [orders] * 9
     first = 3  # of the first verdicts: until both orders of a pair were seen
-    assert n <= len(decoded) <= n + 5 * orders + first
+    assert n <= len(decoded) <= n + 9 * orders + first
     assert set(decoded) == set(range(1, n + 1))
 
 

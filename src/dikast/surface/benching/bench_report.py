@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from dikast.core.text import hint, in_shell, read_located
 from dikast.surface.benching.bench_options import BenchReportOptions
 from dikast.surface.commands.audit_command import completed
 from dikast.surface.report.report_file import judge_folders
+from dikast.surface.report.report_options import FLAGS, ReportOptions
 
 KINDS = (".html", ".md", ".json", ".csv")
 _BROUGHT = "the responses that were brought"  # the player that no record names
@@ -34,7 +35,36 @@ _PROMPTS_UNKNOWN = (
 )
 _FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*")  # as a message names it
 _OF_FILES, _OF_RUNS = ("bench", "columns", "judge"), ("gold", "equate")
+_OF_REPORTS = {"runs", "out", "gold", "draws", "level", "seed"}  # what a report and scorecards are both asked
 _OWN = ("scale", "parse", "columns", "judge")  # keys of a configuration of columns in addition to those of a plan
+
+
+def holds_benches(folder: Path) -> bool:
+    """Whether a folder is one of `dikast bench run`: runs of benches lie in it, and it is no run itself."""
+    return folder.is_dir() and not (folder / BENCH).exists() and any(folder.glob(f"*/{BENCH}"))
+
+
+def cards_for(told: ReportOptions) -> list[Scorecard]:
+    """The scorecards of folders of `dikast bench run` that a report was asked for.
+
+    UserError for other sources beside them, and for options that scorecards do not have.
+    """
+    others = [each for each in told.runs if not holds_benches(each)]
+    if others:
+        raise UserError(
+            f"{others[0]}: is no folder of `dikast bench run`, as another of the sources is: write one report of the"
+            " benches and another of the runs"
+        )
+    kept = {each.name for each in fields(BenchReportOptions)} & _OF_REPORTS
+    given = {each.name: getattr(told, each.name) for each in fields(ReportOptions)}
+    more = [each.name for each in fields(ReportOptions) if given[each.name] != each.default and each.name not in kept]
+    if more := [FLAGS.get(name, name).replace("_", "-") for name in more if name != "runs"]:
+        run = next(each.parent for each in sorted(told.runs[0].glob(f"*/{BENCH}")))
+        raise UserError(
+            f"--{', --'.join(more)}: not of the scorecards of benches, which {told.runs[0]} holds; of one run of a"
+            f" bench it can be given: `dikast report {in_shell(run)}`"
+        )
+    return cards_of(BenchReportOptions(**{name: given[name] for name in kept}))
 
 
 def cards_of(asked: BenchReportOptions) -> list[Scorecard]:

@@ -153,7 +153,8 @@ def _tell_headlines(out: Path, verdicts: int, report: Path | None, shown: ShowOp
     if report is None and verdicts > _MOST_AUDITED:
         echo(f"audit       dikast audit {in_shell(out)} (not done here for more than {_MOST_AUDITED:,} verdicts)")
         return
-    asked = Asked(AuditPlan(file=out, readouts=report is not None), queue=200 if report is not None else 0)
+    plan = AuditPlan(file=out, readouts=report is not None)
+    asked = Asked(plan) if report is not None else Asked(plan, queue=0, sample=0)
     written = write_report([out], [report] if report is not None else [], asked)
     if not shown.json:
         for line in headlines(written.pages):

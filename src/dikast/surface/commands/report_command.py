@@ -32,10 +32,14 @@ def report(told: ReportOptions, media: MediaOptions, *, shown: JsonOptions, conf
     """
     from dikast.audit.tables.column_file import read_columns
     from dikast.surface.alignment_report.alignment_page import is_alignment
+    from dikast.surface.benching.bench_report import holds_benches
     from dikast.surface.report.report_file import check_report, write_report
 
     if any(map(is_alignment, told.runs)):
         _alignment(told, shown)
+        return
+    if any(map(holds_benches, told.runs)):
+        _benches(told, shown)
         return
     for path in told.out:
         check_report(path)
@@ -64,6 +68,18 @@ def _alignment(told: ReportOptions, shown: JsonOptions) -> None:
     numbers = write_alignment_report(told.runs[0], told.out, told.title or "")
     if shown.json:
         echo_json(numbers)
+    for path in () if shown.json else told.out:
+        echo(f"{path} ({path.stat().st_size / 1e6:.2f} MB)")
+
+
+def _benches(told: ReportOptions, shown: JsonOptions) -> None:
+    """The scorecards of folders of `dikast bench run`, as `dikast bench report` writes them."""
+    from dikast.surface.benching.bench_report import cards_for, write_cards
+
+    cards = cards_for(told)
+    write_cards(cards, told.out)
+    if shown.json:
+        echo_json([card.to_dict() for card in cards])
     for path in () if shown.json else told.out:
         echo(f"{path} ({path.stat().st_size / 1e6:.2f} MB)")
 

@@ -4,8 +4,9 @@ import dataclasses
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -47,15 +48,16 @@ from dikast.core.text import counted, in_shell
 from dikast.core.verdict import DISAGREE
 from dikast.judging.notes import notes_of
 from dikast.surface.report.by_length import LengthGroup, Measured, by_length, slope_on_length
-from dikast.surface.report.contents import Contents, read_contents
+from dikast.surface.report.contents import Contents, Thumbs, read_contents
 from dikast.surface.report.gaps import Scales, slot_shift, worth_of
-from dikast.surface.report.queue import Entry, Queue
+from dikast.surface.report.queue import Entry, Queue, RowReader
 from dikast.surface.report.rankings import Rankings, rankings
 from dikast.surface.report.report_options import Asked
 
 SYSTEMS = ("system_a", "system_b")  # the columns of a run that name whose responses a pair has
 MOST_LABELS = 30  # bars in a histogram of labels
 MOST_LENGTHS = 20_000  # rows whose response is measured, for the slope on length
+_AT_ONCE = 10_000  # rows beyond those of the page that are read in full at a time
 
 
 @dataclass(slots=True)
@@ -76,7 +78,10 @@ class RunPage:
     by_length: tuple[LengthGroup, ...] = ()
     shifts: dict[str, int] = field(default_factory=dict)  # of pairs: towards the first slot (-1 to 1) -> pairs
     goodness: bool = False  # rows lie on several scales, or gold on another than scores: figures are of goodness
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)  # the queue
+    sample: list[Entry] = field(default_factory=list)  # of the other rows, drawn by `seed`
+    seed: int = 0
+    others: Callable[[Thumbs], Iterator[Entry]] | None = None  # reads the rows that are in neither, where asked for
     queued: list[Item] = field(default_factory=list)  # the items of the queue, each once, in its order
     one_order: bool = False  # each pair was asked in one order
     panel: bool = False  # the joint verdict of several judges, whose runs have pages of their own
@@ -238,21 +243,40 @@ def _read(page: RunPage, asked: Asked, counts: "_Counts | None") -> None:
         for row, _ in rows:
             counts.add(row)
     counts.tell(page)
-    wanted = counts.queue.items() | {each.item for each in counts.measured}
-    path, columns = asked.items or str(page.lock.get("items", "")), page.lock.get("columns") or {}
-    if is_address(path) and not asked.items:  # an address that a file names is not asked
-        found = Contents(note=f"the items were read from {path}: no texts are shown; name them with --items")
-    else:
-        found = read_contents(path, columns, wanted, names_version(page.folder))
+    queued, sample, rest = counts.queue.rows(), counts.queue.sample(), counts.queue.rest()
+    found = _contents(
+        page, asked, {row["item"] for row in (*queued, *sample)} | {each.item for each in counts.measured}
+    )
     if found.note and not asked.redact:
         page.missing.append(found.note)
-    page.entries = counts.queue.entries(page.folder, page.lock, found, redact=asked.redact)
-    shown = dict.fromkeys(entry.item for entry in page.entries)
-    page.queued = [found.items[item] for item in shown if item in found.items]
+    reading = RowReader(page.folder, page.lock, _rubrics(page.folder), asked.redact)
+    thumbs = Thumbs(asked.pictures, page.lock)
+    shown = list(reading.entries([*queued, *sample], found, thumbs))
+    page.entries, page.sample, page.seed = shown[: len(queued)], shown[len(queued) :], asked.plan.seed
+    page.others = partial(_others, page, asked, reading, rest) if rest else None
+    ids = dict.fromkeys(entry.item for entry in page.entries)
+    page.queued = [found.items[item] for item in ids if item in found.items]
     level = asked.plan.resampling.level
     page.length = slope_on_length(counts.measured, found, level)
     within = (0.0, 1.0) if page.pairwise else counts.scales.ends
     page.by_length = by_length(counts.measured, found, level, within)
+
+
+def _contents(page: RunPage, asked: Asked, wanted: set[str]) -> Contents:
+    """Those of the run's items that are wanted, from where they are now."""
+    path, columns = asked.items or str(page.lock.get("items", "")), page.lock.get("columns") or {}
+    if is_address(path) and not asked.items:  # an address that a file names is not asked
+        return Contents(note=f"the items were read from {path}: no texts are shown; name them with --items")
+    return read_contents(path, columns, wanted, names_version(page.folder))
+
+
+def _others(
+    page: RunPage, asked: Asked, reading: RowReader, rows: Sequence[Mapping[str, Any]], thumbs: Thumbs
+) -> Iterator[Entry]:
+    """Rows in full, some thousands in memory at a time."""
+    for start in range(0, len(rows), _AT_ONCE):
+        some = rows[start : start + _AT_ONCE]
+        yield from reading.entries(some, _contents(page, asked, {row["item"] for row in some}), thumbs)
 
 
 @dataclass(slots=True)
@@ -285,7 +309,9 @@ class _Counts:
             page.pairwise,
             column if column in rows.gold else "",
             scales,
-            Queue(asked.queue, rubrics, has_gold=bool(rows.gold)),
+            Queue(
+                asked.queue, has_gold=bool(rows.gold), sample=asked.sample, seed=asked.plan.seed, keep_rest=asked.rest
+            ),
             rows,
         )
 

@@ -96,6 +96,11 @@ class Thumbs:
         self._frames = _sampled_by(lock or {})
         self._made: dict[str, Thumb] = {}
 
+    def renew(self) -> None:
+        """Begin another page, with all of its share."""
+        self._left = self._most
+        self._made.clear()
+
     def of(self, content: Content) -> list[Thumb]:
         """One for each picture and each sampled frame of a clip; of more than MOST_FRAMES as many, evenly."""
         found: list[Thumb] = []

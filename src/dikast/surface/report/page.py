@@ -3,7 +3,8 @@
 import base64
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.metadata import version
 from importlib.resources import files
 from typing import NamedTuple
@@ -20,8 +21,12 @@ from dikast.surface.report import figures, headline
 from dikast.surface.report.claim_places import stretches
 from dikast.surface.report.collect import RunPage
 from dikast.surface.report.conclusion import conclusion, of_judge, of_judges
+from dikast.surface.report.embedded.page_size import MOST_BYTES, HeldRows, first_of, held, size_of
+from dikast.surface.report.queue import Entry
 from dikast.surface.report.standings import as_latex, as_markdown, board_of_judges, standings
 from dikast.surface.report.subject import Subject, subject
+
+_NOTES = 2000  # bytes of what is said of the rows of a run
 
 
 def page_text(value: object) -> object:
@@ -31,8 +36,20 @@ def page_text(value: object) -> object:
     return printable(value) if type(value) is str else value
 
 
-def render(pages: Sequence[RunPage], title: str, how: Resampling, *, redacted: bool = False) -> str:
-    """The page of one run or several; the first is the one that others are compared with."""
+class RenderedPage(NamedTuple):
+    """A page, and the rows of each run that do not fit on it."""
+
+    text: str
+    left: list[Sequence[Entry]]
+
+
+def render(
+    pages: Sequence[RunPage], title: str, how: Resampling, *, redacted: bool = False, beside: str = ""
+) -> RenderedPage:
+    """The page of one run or several, of at most MOST_BYTES; the first is the one that others are compared with.
+
+    beside: the folder of the pages with the rows that this one does not hold (`embedded.rest_pages`), "" for none.
+    """
     script, style = asset("page.js"), asset("page.css")
     environment = page_environment()
     environment.globals.update(
@@ -79,12 +96,11 @@ def render(pages: Sequence[RunPage], title: str, how: Resampling, *, redacted: b
         reliability=lambda curve: _curve(curve, diagonal=True),
         coverage=lambda curve: _curve(curve, diagonal=False),
         has_gold=lambda page: any(true for _, true in page.labels.values()) or any(e.gold for e in page.entries),
-        statuses=lambda page: sorted({entry.status for entry in page.entries}),
-        criteria=lambda page: sorted({entry.criterion for entry in page.entries}),
         shown=shown,
         labels_told=headline.labels_told,
     )
-    return environment.from_string(asset("page.html.j2")).render(
+    template = environment.from_string(asset("page.html.j2"))
+    values = dict(
         pages=pages,
         beside=side_by_side(pages),
         title=title,
@@ -98,6 +114,23 @@ def render(pages: Sequence[RunPage], title: str, how: Resampling, *, redacted: b
         seed=how.seed,
         redacted=redacted,
     )
+    nothing = [HeldRows((), (), (), ())] * len(pages)
+    room = MOST_BYTES - size_of(template.render(held=nothing, rest=[""] * len(pages), **values)) - _NOTES * len(pages)
+    row, found = row_of(environment), []
+    for number, page in enumerate(pages, 1):
+        found.append(held(page, partial(row, number=number), max(0, room) // (len(pages) - number + 1)))
+        room -= found[-1].size
+    rest = [
+        f"{beside}/{first_of(number)}" if beside and (each.left or page.others is not None) else ""
+        for number, (page, each) in enumerate(zip(pages, found, strict=True), 1)
+    ]
+    return RenderedPage(template.render(held=found, rest=rest, **values), [each.left for each in found])
+
+
+def row_of(environment: jinja2.Environment) -> Callable[..., Markup]:
+    """What renders a row: an entry, and the `number` of its run on the page."""
+    row: Callable[..., Markup] = vars(environment.get_template("rows.html.j2").make_module())["row"]
+    return row
 
 
 def page_environment() -> jinja2.Environment:

@@ -1,9 +1,12 @@
-"""The verdicts most worth a person's time: the largest gaps from gold first, then those without a verdict."""
+"""The verdicts most worth a person's time: the largest gaps from gold first, then those without a verdict; and a random
+sample of the others.
+"""
 
 import heapq
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -95,13 +98,16 @@ class Entry:
 
 
 class Queue:
-    """Keeps the rows with the largest gaps of those offered; `entries` then reads them in full."""
+    """Keeps the rows with the largest gaps of those offered, and a uniform random sample of the others."""
 
-    def __init__(self, most: int, rubrics: Mapping[str, Rubric], *, has_gold: bool) -> None:
-        self._most, self._rubrics, self._has_gold = most, rubrics, has_gold
+    def __init__(self, most: int, *, has_gold: bool, sample: int = 0, seed: int = 0, keep_rest: bool = False) -> None:
+        self._most, self._sample, self._has_gold = most, sample, has_gold
         self._count = itertools.count()
+        self._draw = random.Random(seed)
         self._gaps: list[tuple[float, int, dict[str, Any]]] = []
         self._failed: list[tuple[float, int, dict[str, Any]]] = []
+        self._drawn: list[tuple[float, int, dict[str, Any]]] = []  # enough to leave out those with a place elsewhere
+        self._every: list[dict[str, Any]] | None = [] if keep_rest else None
 
     def offer(self, row: Mapping[str, Any], gold: Any, apart: tuple[float, float] | None) -> bool:
         """Take a row into account; True if it has no verdict, or another than its gold.
@@ -109,48 +115,79 @@ class Queue:
         apart: the goodness of its score and of its gold, None where one is not known.
         """
         kept = kept_of(row, gold)
-        if row.get("status") != "ok":
-            self._push(self._failed, 0.0, kept)
-            return True
-        gap = gap_of(row, gold, apart)
+        failed = row.get("status") != "ok"
+        gap = math.nan if failed else gap_of(row, gold, apart)
         kept["gap"] = gap
+        number = next(self._count)
+        if self._sample:
+            _push(self._drawn, self._draw.random(), number, kept, self._most + self._sample)
+        if self._every is not None:
+            self._every.append(kept)
+        if failed:
+            _push(self._failed, 0.0, number, kept, self._most)
+            return True
         weight = gap if not math.isnan(gap) else -1.0 if self._has_gold else doubt_of(row) - 2.0
-        self._push(self._gaps, weight, kept)
+        _push(self._gaps, weight, number, kept, self._most)
         return gap > 0
 
-    def _push(self, heap: list[tuple[float, int, dict[str, Any]]], weight: float, row: dict[str, Any]) -> None:
-        entry = (weight, -next(self._count), row)  # of entries with equal gaps, the one read first is kept
-        if len(heap) < self._most:
-            heapq.heappush(heap, entry)
-        elif heap and entry[:2] > heap[0][:2]:
-            heapq.heapreplace(heap, entry)
-
-    def _chosen(self) -> list[dict[str, Any]]:
-        gaps = [row for *_, row in sorted(self._gaps, key=lambda each: each[:2], reverse=True)]
-        failed = [row for *_, row in sorted(self._failed, key=lambda each: each[:2], reverse=True)]
+    def rows(self) -> list[dict[str, Any]]:
+        """Those of the queue, in order."""
+        gaps, failed = _sorted(self._gaps), _sorted(self._failed)
         room = max(self._most - len(gaps), self._most // FAILED_SHARE)
         failed = failed[:room]
         return gaps[: self._most - len(failed)] + failed
 
-    def items(self) -> set[str]:
-        """The ids of the items that are shown."""
-        return {row["item"] for row in self._chosen()}
+    def sample(self) -> list[dict[str, Any]]:
+        """Those drawn from the rows that are not in the queue, in the order in which they were offered."""
+        queued = {id(row) for row in self.rows()}
+        drawn = [each for each in sorted(self._drawn, key=_place, reverse=True) if id(each[2]) not in queued]
+        return [row for *_, row in sorted(drawn[: self._sample], key=lambda each: -each[1])]
 
-    def entries(self, folder: Path, lock: Mapping[str, Any], contents: Contents, *, redact: bool) -> list[Entry]:
-        """The rows with what was asked and what was said, in order. `redact` leaves out all texts and pictures."""
-        chosen, thumbs, prompts = self._chosen(), Thumbs(lock=lock), ExactPrompts(lock)
-        verdicts = {
-            line: verdict for verdict, line in records_at(folder, {at for row in chosen for at in row["lines"]})
-        }
-        found = []
-        for row in chosen:
-            item = None if redact else contents.items.get(row["item"])
+    def rest(self) -> list[dict[str, Any]]:
+        """Those that are neither in the queue nor in the sample, where they are kept."""
+        shown = {id(row) for row in (*self.rows(), *self.sample())}
+        return [row for row in self._every or () if id(row) not in shown]
+
+
+def _push(heap: list[tuple[float, int, dict[str, Any]]], weight: float, number: int, row: dict[str, Any],
+          most: int) -> None:  # fmt: skip
+    entry = (weight, -number, row)  # of entries with equal weights, the one read first is kept
+    if len(heap) < most:
+        heapq.heappush(heap, entry)
+    elif heap and entry[:2] > heap[0][:2]:
+        heapq.heapreplace(heap, entry)
+
+
+def _place(entry: tuple[float, int, dict[str, Any]]) -> tuple[float, int]:
+    return entry[:2]
+
+
+def _sorted(heap: list[tuple[float, int, dict[str, Any]]]) -> list[dict[str, Any]]:
+    return [row for *_, row in sorted(heap, key=_place, reverse=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class RowReader:
+    """What rows are read in full with: run, lock and rubrics. `redact` leaves out all texts and pictures."""
+
+    folder: Path
+    lock: Mapping[str, Any]
+    rubrics: Mapping[str, Rubric]
+    redact: bool
+
+    def entries(self, rows: Sequence[Mapping[str, Any]], contents: Contents, thumbs: Thumbs) -> Iterator[Entry]:
+        """The rows with what was asked and what was said, in their order."""
+        prompts = ExactPrompts(self.lock)
+        wanted = {at for row in rows for at in row["lines"]}
+        verdicts = {line: verdict for verdict, line in records_at(self.folder, wanted)}
+        for row in rows:
+            item = None if self.redact else contents.items.get(row["item"])
             prompt = no_prompt if item is None else partial(prompts.of, item)
-            entry = entry_of(row, [verdicts[at] for at in row["lines"]], self._rubrics, prompt, redact=redact)
+            said = [verdicts[at] for at in row["lines"]]
+            entry = entry_of(row, said, self.rubrics, prompt, redact=self.redact)
             if item is not None:
                 add_texts(entry, item, place_of(row)[3], thumbs)
-            found.append(entry)
-        return found
+            yield entry
 
 
 def no_prompt(verdict: Mapping[str, Any], rubric: Rubric) -> str:

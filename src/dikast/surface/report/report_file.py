@@ -1,7 +1,7 @@
 """Collects the runs once and writes every form of the report that was asked for."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,8 @@ from dikast.core.runs.run import Run
 from dikast.core.runs.run_files import SUMMARY, VERDICTS
 from dikast.surface.report import exports, gates
 from dikast.surface.report.collect import RunPage, collect, collect_panel
+from dikast.surface.report.contents import MOST_PICTURES
+from dikast.surface.report.embedded.rest_pages import beside, write_rest
 from dikast.surface.report.headline import leaders, sentence, winners
 from dikast.surface.report.page import render
 from dikast.surface.report.report_options import Asked
@@ -61,6 +63,10 @@ def write_report(
     """
     for path in out:
         check_report(path)
+    if asked.rest and not any(path.suffix == ".html" for path in out):
+        raise UserError("--rest: the other verdicts stand on pages beside a page: name it with --out NAME.html")
+    several = sum(len(judge_folders(folder)) for folder in runs)
+    asked = replace(asked, pictures=MOST_PICTURES // max(1, several))
     pages = [collect_panel(folder, asked) for folder in runs if is_panel(folder)]
     runs = [each for folder in runs for each in judge_folders(folder)]
     pages += [
@@ -81,7 +87,10 @@ def write_report(
             write_items(path, _queued(pages, path, redact=asked.redact))
             continue
         if path.suffix == ".html":
-            text = render(pages, heading, asked.plan.resampling, redacted=asked.redact)
+            rest = beside(path) if asked.rest else ""
+            text, left = render(pages, heading, asked.plan.resampling, redacted=asked.redact, beside=rest)
+            if asked.rest:
+                write_rest(path, pages, left, heading, MOST_PICTURES)
         elif path.suffix == ".md":
             text = exports.to_markdown(pages, checked, heading)
         elif path.suffix == ".xml":

@@ -9,6 +9,9 @@ from dikast.core.checking import option
 from dikast.core.errors import UserError
 from dikast.core.text import in_shell
 from dikast.surface.commands.audit_command import completed
+from dikast.surface.report.contents import MOST_PICTURES
+
+SAMPLE = 50  # rows that a page shows beside its queue
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +21,9 @@ class Asked:
     plan: AuditPlan
     items: str = ""  # where the items are, when they are no longer where the run read them
     queue: int = 200  # verdicts in the queue of a run
+    sample: int = SAMPLE  # of the others, drawn at random by the plan's seed
+    rest: bool = False  # the rows that the page does not hold are written beside it
+    pictures: int = MOST_PICTURES  # bytes of picture data of one run
     redact: bool = False  # no text and no pictures of items or replies
 
 
@@ -29,7 +35,8 @@ class ReportOptions(AuditOptions):
     """
 
     runs: tuple[Path, ...] = option(
-        argument=True, help="Run folders, others being compared with the first; or files of verdicts (CSV, JSONL, ...)."
+        argument=True,
+        help="Run folders, others being compared with the first; files of verdicts; folders of align and bench run.",
     )
     out: tuple[Path, ...] = option(
         (Path("report.html"),),
@@ -42,6 +49,8 @@ class ReportOptions(AuditOptions):
     scale: str = option("", help="The scale of a file's scores: 1-5, pass/fail, poor<fair<good; none for no scale.")
     parse: str = option("", metavar="DIALECT", help="The verdict columns of a file hold raw replies in this dialect.")
     queue: int = option(200, least=0, help="How many verdicts to show in full, largest gap from gold first.")
+    sample: int = option(SAMPLE, least=0, help="How many of the other verdicts to show, drawn at random by --seed.")
+    rest: bool = option(False, help="Write all other verdicts on pages in a folder beside each page (NAME-rest).")
     redact: bool = option(False, help="Leave out all texts and images: numbers only.")
     fail_under: tuple[str, ...] = option((), metavar="METRIC=VALUE", help="Exit with 4 if it is lower.")
     fail_over: tuple[str, ...] = option((), metavar="METRIC=VALUE", help="Exit with 4 if it is higher.")
@@ -63,7 +72,7 @@ class ReportOptions(AuditOptions):
             see = f"`dikast audit {in_shell(folders[0])}`"
             raise UserError(f"{told}: only of a file of verdicts; for {folders[0]} see {see}")
         plan = completed(AuditPlan(self.runs[0], **given), columns, self.scale, self.parse)
-        return Asked(plan, self.items, self.queue, self.redact)
+        return Asked(plan, self.items, self.queue, self.sample, self.rest, redact=self.redact)
 
 
 _DEFAULTS = {each.name: each.default for each in fields(AuditOptions)}

@@ -2,8 +2,10 @@
 
 import dataclasses
 import math
+import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +78,17 @@ def collect_table(path: Path, asked: Asked) -> RunPage:
     lost = [row for row in rows if row.status != OK][: asked.queue]
     judged = sorted((row for row in rows if row.status == OK), key=_furthest)
     lost = lost[: max(asked.queue - len(judged), asked.queue // FAILED_SHARE)]
-    page.entries = _entries([*judged[: asked.queue - len(lost)], *lost], plan, _span(plan, data), redact=asked.redact)
+    queued = [*judged[: asked.queue - len(lost)], *lost]
+    places = {row.line for row in queued}
+    others = [row for row in rows if row.line not in places]
+    drawn = random.Random(plan.seed).sample(others, min(asked.sample, len(others)))
+    sample = sorted(drawn, key=lambda row: row.line)
+    thumbs, read = Thumbs(asked.pictures), partial(_entries, plan=plan, span=_span(plan, data), redact=asked.redact)
+    shown = list(read([*queued, *sample], thumbs))
+    page.entries, page.sample, page.seed = shown[: len(queued)], shown[len(queued) :], plan.seed
+    places |= {row.line for row in sample}
+    if asked.rest and (rest := [row for row in others if row.line not in places]):
+        page.others = partial(read, rest)
     return page
 
 
@@ -132,8 +144,8 @@ def _span(plan: AuditPlan, data: Data) -> float:
     return max(float(np.ptp(known)), 1e-9) if len(known) else 1.0
 
 
-def _entries(rows: Sequence[_Row], plan: AuditPlan, span: float, *, redact: bool) -> list[Entry]:
-    found, thumbs = [], Thumbs()
+def _entries(rows: Sequence[_Row], thumbs: Thumbs, *, plan: AuditPlan, span: float, redact: bool) -> Iterator[Entry]:
+    """Rows with what their records say, in their order."""
     named = {plan.score, plan.swapped, *plan.gold}
     arrange, wanted = Arranger({}, Arrangement()), {row.line for row in rows}
     records: dict[int, dict[str, Any]] = {}
@@ -163,8 +175,7 @@ def _entries(rows: Sequence[_Row], plan: AuditPlan, span: float, *, redact: bool
         if item is not None:
             responses = [0, 1] if plan.pairwise else [0]
             add_texts(entry, item, responses, thumbs)
-        found.append(entry)
-    return found
+        yield entry
 
 
 def _item(record: dict[str, Any], line: int, arrange: Arranger, named: set[str], path: str) -> Item | None:
