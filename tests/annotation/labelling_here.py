@@ -89,8 +89,15 @@ def table(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+def settle(tab: Browser) -> None:
+    """Wait until the page takes answers: those within 400 ms after it appears were meant for the page before."""
+    shown = "performance.getEntriesByType('navigation')[0].domInteractive"
+    tab.run(f"new Promise(done => setTimeout(done, {shown} + 450 - performance.now()))")
+
+
 def press(tab: Browser, key: str) -> None:
-    """Press a key and wait for the page after it."""
+    """Press a key on a page that has been read, and wait for the page after it."""
+    settle(tab)
     tab.run("window.old = 1")
     tab.press(key)
     for _ in range(400):

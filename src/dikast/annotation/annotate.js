@@ -1,11 +1,17 @@
 "use strict";
 (() => {
+  const TOO_SOON = 400; // ms from when a question appears: what is pressed or clicked so soon was meant for the last one
   let sent = false;
+  let since = performance.now();
   addEventListener("submit", (event) => {
-    if (sent) event.preventDefault();
-    sent = true;
+    if (sent || performance.now() - since < TOO_SOON) event.preventDefault();
+    else sent = true;
   });
-  addEventListener("pageshow", () => (sent = false));
+  addEventListener("pageshow", (event) => {
+    if (!event.persisted) return; // else the page is back from the browser's memory
+    sent = false;
+    since = performance.now();
+  });
 
   const renewed = async () => {
     try {
