@@ -100,6 +100,11 @@ def press(tab: Browser, key: str) -> None:
     settle(tab)
     tab.run("window.old = 1")
     tab.press(key)
+    arrived(tab)
+
+
+def arrived(tab: Browser) -> None:
+    """Wait for the page after one that was marked `window.old`."""
     for _ in range(400):
         with suppress(RuntimeError):  # the page is left while it is asked
             if tab.run("window.old === undefined && document.readyState === 'complete'"):

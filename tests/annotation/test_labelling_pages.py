@@ -10,7 +10,7 @@ from PIL import Image
 
 import axe
 import runs
-from annotation.labelling_here import Served, press, settle, table
+from annotation.labelling_here import Served, arrived, press, settle, table
 from browser import Browser
 from dikast.testing.hostile import HOSTILE, MARKUP
 
@@ -132,3 +132,61 @@ def test_no_violation_of_wcag(served: Served, tab: Browser, width: int, dark: bo
     assert re.search(
         r"^Labelling items.jsonl: [\d,]+ of [\d,]+ labels$", tab.run("document.querySelector('h1').innerText")
     )
+
+
+def _fits_and_is_accessible(tab: Browser, width: int, page: str) -> None:
+    assert axe.violations(tab) == [], page
+    assert tab.run("document.documentElement.scrollWidth") <= width, page
+
+
+def _send(tab: Browser, address: str, **fields: str) -> None:
+    """Send a form as a page does."""
+    tab.run("window.old = 1")
+    inputs = "".join(f"<input name='{name}' value='{value}'>" for name, value in fields.items())
+    tab.run(f"{{const f = document.createElement('form'); f.method = 'post'; f.action = {address!r};"
+            f" f.innerHTML = {inputs!r}; document.body.append(f); f.submit(); 1}}")  # fmt: skip
+    arrived(tab)
+
+
+@pytest.mark.parametrize(("width", "dark"), [(390, False), (390, True), (1440, False), (1440, True)])
+def test_practice_refusals_and_the_end_can_be_read_by_everybody(
+    width: int, dark: bool, tmp_path: Path, tab: Browser
+) -> None:
+    if axe.SCRIPT is None:
+        pytest.skip(axe.WHY)
+    items = runs.write_jsonl(tmp_path / "items.jsonl", runs.rows(3))
+    served = Served(items, tmp_path / "labels", "--rubric", "helpfulness", "--training", 2).start()
+    try:
+        link = served.links["1"]
+        tab.visit(link, width=width, dark=dark)
+        assert "for practice" in tab.run("document.body.innerText")
+        _fits_and_is_accessible(tab, width, "practice")
+        task = tab.run("document.querySelector('[name=task]').value")
+        press(tab, "3")
+        assert "For practice: the answer to the last question was" in tab.run("document.body.innerText")
+        _fits_and_is_accessible(tab, width, "after practice")
+        _send(tab, f"{link}/label", task=task, value="1")
+        assert "Your answer was not saved" in tab.run("document.body.innerText")
+        _fits_and_is_accessible(tab, width, "answered twice")
+        refusals = {
+            "another question": ({"task": "99", "value": "1"}, "no such question of yours"),
+            "no label": ({"task": task, "value": "best"}, "this is not a label of the question"),
+            "no reason": ({"task": task, "value": ""}, "say why you skip"),
+        }
+        for name, (fields, words) in refusals.items():
+            tab.visit(link, width=width, dark=dark)
+            _send(tab, f"{link}/label", **fields)
+            told = tab.run("document.body.innerText")
+            assert words in told
+            _fits_and_is_accessible(tab, width, name)
+            assert tab.run("document.querySelector('a').href") == link
+        tab.visit(link[:-1] + "_", width=width, dark=dark)
+        assert "check that the link is complete" in tab.run("document.body.innerText")
+        _fits_and_is_accessible(tab, width, "unknown link")
+        tab.visit(link, width=width, dark=dark)
+        for _ in range(2):
+            press(tab, "3")
+        assert place(tab) == "All done"
+        _fits_and_is_accessible(tab, width, "done")
+    finally:
+        assert served.stop() == 0

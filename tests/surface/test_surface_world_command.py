@@ -16,7 +16,8 @@ def test_make_and_peek(tmp_path: Path) -> None:
     assert len(Path(told["files"][0]).read_text("utf-8").splitlines()) == 4
     shown = runner.invoke(app, ["peek", str(tmp_path / "w"), "--out", str(tmp_path / "sheet"), "-n", "2"])
     assert shown.exit_code == 0, shown.output
-    assert (tmp_path / "sheet.html").exists()
+    page = (tmp_path / "sheet.html").read_text("utf-8")
+    assert page.count("<img ") == page.count('<img alt="Picture ') > 0  # what a screen reader says
     assert (tmp_path / "sheet.png").exists()
 
 

@@ -6,6 +6,7 @@ grades.
 `DIKAST_WRITE_GOLDEN=1` writes the whole ones anew.
 """
 
+import csv
 import os
 import re
 import shutil
@@ -14,9 +15,11 @@ import sys
 from collections.abc import Iterator
 from itertools import pairwise, zip_longest
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import dikast
 from dikast.testing.faults import FaultServer
 from hub_server import served
 from stand_in import ROOT, AnyModel, Hub, environment, reply
@@ -71,5 +74,27 @@ def test_the_commands_of_a_page_do_what_it_says(
             whole = whole.replace(f"{block}{expected}```", f"{block}{done.stdout.strip()}\n```")
         elif after == "text":
             assert missing(expected, done.stdout) == [], done.stdout
+    if page.stem == "circle":
+        the_new_judge_is_better(tmp_path)
     if WRITE:
         page.write_text(whole, "utf-8")
+
+
+def the_new_judge_is_better(folder: Path) -> None:
+    """On held-out replies that both graded: its correlation with people is higher, and the interval of the paired
+    difference excludes 0.
+    """
+    with (folder / "late/new.csv").open(newline="") as new, (folder / "late/replies.csv").open(newline="") as labelled:
+        held_out, seen = ({row["id"] for row in csv.DictReader(each)} for each in (new, labelled))
+    assert len(held_out) == 80
+    assert not held_out & seen
+    runs = [folder / "runs/new-first", folder / "runs/new-own"]
+    old, own = (each["audit"]["tables"] for each in dikast.report(runs).numbers["runs"])
+    assert figure(own, "agreement", "value")["value"] > figure(old, "agreement", "value")["value"]
+    assert figure(own, "rival", "difference")["low"] > 0
+    assert figure(own, "rival", "difference")["n"] == 80
+
+
+def figure(tables: dict[str, Any], table: str, column: str) -> dict[str, Any]:
+    """Pearson's correlation, or a difference of two, with its interval."""
+    return next(dict(row[column]) for row in tables[table]["rows"] if row["statistic"] == "pearson")

@@ -7,6 +7,7 @@ import sqlite3
 import ssl
 from collections.abc import Callable, Collection
 from contextlib import suppress
+from html import escape
 from typing import Any
 
 from aiohttp import web
@@ -53,12 +54,46 @@ def guard(policy: str, hosts: Collection[str] = ()) -> Middleware:
                 _log.error("%s", error)
                 told = "Nothing was saved, since the computer that serves this page cannot write: try again later"
                 found = web.HTTPInsufficientStorage(text=told)
+            if isinstance(found, web.HTTPException) and found.status >= 400:
+                _as_page(found, request.path.rpartition("/")[0] or "/" if request.method == "POST" else "")
             found.headers.update(headers)
             return found
 
         return await delivered(request, answer)
 
     return guarded
+
+
+_REFUSED = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+</head>
+<body>
+<main>
+<h1>{title}</h1>
+<p>{text}.</p>
+{back}</main>
+</body>
+</html>
+"""
+_BACK = '<p><a href="{path}">Back to the page</a>. What was saved before is kept.</p>\n'
+_NO_PAGE = "There is no such page: check that the link is complete"
+
+
+def _as_page(refused: web.HTTPException, back: str) -> None:
+    """Make a page of a refusal, for people; `back` is the path of the page that sent a form, "" where none did."""
+    default = f"{refused.status}: {refused.reason}"
+    text = refused.text if refused.text and refused.text != default else ""
+    if not text:
+        text = _NO_PAGE if refused.status == 404 else "Try again in a moment" if refused.status == 429 else default
+    title = escape(f"{refused.reason} ({refused.status})")
+    refused.text = _REFUSED.format(
+        title=title, text=escape(text.rstrip(".")), back=_BACK.format(path=escape(back)) if back else ""
+    )
+    refused.content_type = "text/html"
 
 
 def html(text: str) -> web.Response:

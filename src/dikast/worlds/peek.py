@@ -4,11 +4,11 @@ It reads the records from disk, so that a person checks exactly what a judge wil
 """
 
 import base64
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from io import BytesIO
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -55,7 +55,7 @@ def peek(world: str | Path, out: str | Path, *, n: int = 24) -> list[Path]:
             f"{folder}: there are no items-*.jsonl here; make some with `dikast world make --out {in_shell(folder)}`"
         )
     records = (record.value for shard in shards for record in read_records(shard))
-    cards = [card for value in islice(records, n) for card in _cards(value, folder)]
+    cards = [card for value in itertools.islice(records, n) for card in _cards(value, folder)]
     base = Path(out).with_suffix("")
     html, png = base.with_suffix(".html"), base.with_suffix(".png")
     drawn = BytesIO()
@@ -186,8 +186,9 @@ def _article(card: _Card) -> str:
         f"<dt{(mark := ' class=gold' if gold else '')}>{escape(label)}<dd{mark}>{escape(text)}"
         for label, text, gold in card.levels
     )
+    pictures = "".join(map(_embedded, card.pictures, itertools.count(1)))
     return (
-        f"<article><h2>{escape(card.title)}</h2><div{clip}>{''.join(map(_embedded, card.pictures))}</div>"
+        f"<article><h2>{escape(card.title)}</h2><div{clip}>{pictures}</div>"
         f"<h3>Instruction</h3><p>{escape(card.instruction)}</p><h3>Rubric</h3><p>{escape(card.rubric)}</p>"
         f"<h3>Response, claim by claim</h3><ol>{''.join(steps)}</ol>"
         f'<p class="sum">{_sum(card)}: {escape(card.gold)}</p>'
@@ -205,8 +206,8 @@ def _sum(card: _Card) -> str:
     return f"{counted(sum(line.cost for line in card.lines) + sum(n for _, n in card.counted), 'point')} lost"
 
 
-def _embedded(path: Path) -> str:
-    return f'<img alt="" src="data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}">'
+def _embedded(path: Path, number: int) -> str:
+    return f'<img alt="Picture {number}" src="data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}">'
 
 
 _WIDE, _ACROSS = 420, 3

@@ -152,7 +152,14 @@ def proof(folder: Path) -> Path:
     return folder / "proof" / "prove.html"
 
 
+def world(folder: Path) -> Path:
+    """A contact sheet of a generated world: pictures, claims and gold."""
+    _done("world", "make", "-n", 4, "--pairs", "--size", 48, "--out", folder / "world")
+    _done("world", "peek", folder / "world", "--out", folder / "sheet", "-n", 4)
+    return folder / "sheet.html"
+
+
 KINDS: dict[str, Callable[[Path], Path]] = {
     each.__name__: each
-    for each in (scores, pairs, several, panel, ranking, somebodys_table, alignment, bench, lab, proof)
+    for each in (scores, pairs, several, panel, ranking, somebodys_table, alignment, bench, lab, proof, world)
 }

@@ -15,8 +15,8 @@ _CUT = """[...document.querySelectorAll("svg text")].filter(text => {
   const own = text.getBoundingClientRect(), all = text.ownerSVGElement.getBoundingClientRect();
   return own.left < all.left - 1 || own.right > all.right + 1;
 }).map(text => text.textContent)"""  # words of a figure that stick out of it
-OWN_STYLE = ("pairs", "bench", "alignment", "proof", "lab")  # a page of each style sheet or script
-SIZES = [(390, True), (390, False), (1440, False), (1440, True)]  # of pages of one style sheet, every second
+SIZES = [(390, True), (390, False), (1440, False), (1440, True)]
+CONCLUDING = sorted(set(KINDS) - {"lab", "world"})  # a world is not judged
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def _each(kind: str, size: tuple[int, bool]) -> Any:
 
 @pytest.mark.parametrize(
     ("page", "width", "dark"),
-    [_each(kind, size) for kind in KINDS for size in (SIZES if kind in OWN_STYLE else SIZES[::2])],
+    [_each(kind, size) for kind in KINDS for size in SIZES],
     indirect=["page"],
 )
 def test_everybody_can_read_it(page: Path, width: int, dark: bool, tab: Browser) -> None:
@@ -79,7 +79,7 @@ def test_it_can_be_read_without_scripts(page: Path, width: int, dark: bool, tab:
         assert tab.run("document.documentElement.scrollWidth") <= width
 
 
-@pytest.mark.parametrize("page", sorted(set(KINDS) - {"lab"}), indirect=True)
+@pytest.mark.parametrize("page", CONCLUDING, indirect=True)
 def test_the_first_screen_concludes(page: Path, tab: Browser) -> None:
     """One conclusion with its light and its rule, and what was judged, on a desk and on a phone."""
     for width, height in ((1440, 900), (390, 844)):
