@@ -218,7 +218,9 @@ def test_runs_of_earlier_versions_are_of_the_same_bench_where_no_question_change
     before |= {"llava-w": "dd9a68bd4e062c35eb268ee235e720d0"}
     before |= {"feedback-collection-test": "41ebdcb87940ec9c9d32bc3f7035649a"}  # these three of 4564f09
     before |= {"mt-bench-human": "19772e8c1102d51cf4494520495e385f"}  # with one figure over all rows
-    before |= {"judgebench": "515dd1d43cbb6b527f782301158d93c8"}
+    before |= {"judgebench": "515dd1d43cbb6b527f782301158d93c8", "evalbiasbench": "9681071cf47d042a693ff0ce001099a3"}
+    before |= {"feedback-bench": "92a912395017e21b98910f65f7117fd0", "l-wilder": "e543e50e242a906ef5c3c34931dccd4c"}
+    before |= {"preference-bench": "a21dd69ad4bf0258856f03b3bac75aa8"}  # both by other names of their files
     assert {name for name, hash in before.items() if hash in load_bench(name).hashes} == set(before)
     keys = {"kind": "scores", "fields": {"instruction": "q", "response": "good"}, "gold": None}
     one, two = (tiny(**keys, official={"metric": ["mean score", more]}) for more in ("pearson", "spearman"))

@@ -61,6 +61,26 @@ def test_clips_are_shown_as_clips_and_one_of_picture_and_clip_is_enough(tmp_path
     assert len(read_rows(load_bench(str(bench)), tmp_path, pictures="skip").items) == 2
 
 
+def test_a_clip_that_is_a_folder_of_frames_is_shown_as_at_most_32_of_them(tmp_path: Path) -> None:
+    """As the authors' code of MM-RLHF reads it; the folder was told to be a missing picture."""
+    for place in range(40):
+        _picture(tmp_path / f"mm-rlhf-reward/video/scene/c01_{place:04}.jpeg")
+    row = {"id": "1", "prompt": "q", "chosen": "x", "rejected": "y", "video": "video/scene"}
+    (tmp_path / "mm-rlhf-reward/mm_reward_bench.jsonl").write_text(json.dumps(row) + "\n")
+    [item] = read_rows(load_bench("mm-rlhf-reward"), tmp_path / "mm-rlhf-reward").items
+    shown = [Path(each.source).name for each in item.images]
+    assert (len(shown), shown[0], shown[-1]) == (32, "c01_0000.jpeg", "c01_0039.jpeg")
+    assert shown == sorted(set(shown))
+    done = run(
+        "run", "mm-rlhf-reward", "--judge", "mock:first-slot", "--data", tmp_path, "--out", tmp_path / "out", "-q"
+    )
+    assert done.exit_code == 1, "the paths of rows lead from the folder that is given"
+    done = run("run", "mm-rlhf-reward", "--judge", "mock:first-slot", "--data", tmp_path / "mm-rlhf-reward",
+               "--out", tmp_path / "out", "-q")  # fmt: skip
+    assert done.exit_code == 0, done.exception
+    assert cards(tmp_path / "out")["mm-rlhf-reward"]["ours"]["failed"]["value"] == 0
+
+
 def test_rows_in_the_published_form_of_data_sets_that_were_not_seen(tmp_path: Path) -> None:
     """Columns and files as the data sets' cards and their authors' code have them."""
     import pyarrow as arrow
@@ -109,3 +129,21 @@ def test_rows_in_the_published_form_of_data_sets_that_were_not_seen(tmp_path: Pa
     _clip(tmp_path / "video-dc/Test_Videos/v1.mp4")
     put("video-dc/data/test-00000-of-00001.parquet", {"video_name": "v1", "question": "q", "answer": "a"})
     assert [(item.id, len(item.videos)) for item in read("video-dc")] == [("v1", 1)]
+    told = {"orig_instruction": "q", "orig_criteria": "Is it good?", "orig_reference_answer": "r", "instruction": "p"}
+    told |= {f"orig_score{n}_description": f"level {n}" for n in range(1, 6)}
+    put("feedback-bench/data/train-00000-of-00001-eddf1add30d20be1.parquet",
+        {**told, "orig_response": "x", "orig_score": "4", "output": "o"})  # fmt: skip
+    assert [item.gold for item in read("feedback-bench")] == ["4"]
+    put("preference-bench/data/train-00000-of-00001-e61ca0c277ac061a.parquet",
+        {**told, "orig_response_A": "x", "orig_response_B": "y", "orig_score_A": "5", "orig_score_B": "2",
+         "orig_preference": "A"})  # fmt: skip
+    assert [item.gold for item in read("preference-bench")] == ["a"]
+    _picture(tmp_path / "visit-bench/test/1.png")
+    header = "file_name,instruction_category,instruction,gpt4_prediction"
+    (tmp_path / "visit-bench/test/metadata.csv").write_text(f"{header}\n1.png,art,Who painted it?,Nobody\n")
+    assert [(item.images[0].source, item.meta["category"]) for item in read("visit-bench")] == [("test/1.png", "art")]
+    talk = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "x"}]
+    put("wildvision-arena/battle/test-00000-of-00001.parquet",
+        {"question_id": "w", "conversation_a": talk, "conversation_b": talk, "image": picture, "turn": 1,
+         "winner": "model_b"})  # fmt: skip
+    assert [(item.id, item.gold, len(item.images)) for item in read("wildvision-arena")] == [("w", "b", 1)]

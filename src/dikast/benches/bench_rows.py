@@ -14,6 +14,7 @@ from dikast.benches.bench_terms import CONVERSATION_PAIR, CRITERION, RENDERED_PA
 from dikast.benches.conversation_pairs import conversation_pair
 from dikast.benches.definition import Bench
 from dikast.benches.row_values import (
+    clip_part,
     due_at,
     fields_of_row,
     folder_of,
@@ -72,16 +73,15 @@ def read_rows(
     errors: list[DataError] = []
     left, seen, absent, lacking = Counter[str](), Counter[str](), Counter[str](), 0
     rubrics = _rubrics(bench, data, unverified=unverified)
-    make = _maker(bench, rubrics, native=native)
-    bare = _maker(bench, rubrics, native=False) if native else None  # a rendered prompt holds its response too
+    make = _maker(bench, rubrics, data, native=native)
+    bare = _maker(bench, rubrics, data, native=False) if native else None  # a rendered prompt holds its response too
     read = _NATIVE if native else {name for each in (bench.fields, *bench.variants.values()) for name in each}
     raters: dict[str, dict[str, Any]] = {}
     for file, record, variant in _records_of(bench, files):
         try:
             found = make(record.value, file, record.line, variant)
             found["id"] = _unique(found.get("id"), seen)
-            root = str(data if data is not None else file.local.parent)
-            item = item_from(found, path=file.path, line=record.line, root=root)
+            item = item_from(found, path=file.path, line=record.line, root=_root(data, file))
             plain = item if bare is None else _plain(bare, record.value, file, record.line, variant)
             if plain is not None and (plain.instruction or plain.context):
                 item = replace(item, meta={PROMPT: prompt_id(plain), **item.meta})
@@ -228,7 +228,7 @@ def _sheet(bench: Bench, row: Mapping[str, Any], known: Mapping[str, dict[str, A
     return {"name": bench.name, "criteria": [known[each] for each in dict.fromkeys(names)]}
 
 
-def _maker(bench: Bench, rubrics: Mapping[str, dict[str, Any]], *, native: bool) -> Make:
+def _maker(bench: Bench, rubrics: Mapping[str, dict[str, Any]], data: Path | None, *, native: bool) -> Make:
     """The function that converts a row (of a variant) to an item in JSON form."""
 
     def make(row: Mapping[str, Any], file: BenchFile, line: int, variant: str) -> dict[str, Any]:
@@ -249,7 +249,7 @@ def _maker(bench: Bench, rubrics: Mapping[str, dict[str, Any]], *, native: bool)
         if clip := found.pop(VIDEO, None):
             asked = found.get("instruction") or []
             parts = [{"type": "text", "text": asked}] if isinstance(asked, str) else asked
-            found["instruction"] = [{"type": "video", "video": clip}, *parts]
+            found["instruction"] = [clip_part(clip, _root(data, file)), *parts]
         if rubrics:
             found["rubric"] = _sheet(bench, row, rubrics)
         found.setdefault("id", f"{folder_of(file.path)}-{line}" if len(bench.source.files) > 1 else str(line))
@@ -270,6 +270,11 @@ def _maker(bench: Bench, rubrics: Mapping[str, dict[str, Any]], *, native: bool)
             "use --prompt dikast, or --format FILE with the prompt of your choice"
         )
     return make
+
+
+def _root(data: Path | None, file: BenchFile) -> str:
+    """The folder from which a row's paths lead."""
+    return str(data if data is not None else file.local.parent)
 
 
 def _plain(make: Make, row: Mapping[str, Any], file: BenchFile, line: int, variant: str) -> Item | None:

@@ -25,7 +25,7 @@ def conversation_pair(row: Mapping[str, Any], bench: Bench) -> dict[str, Any]:
     asked, other = ([question for question, _ in talk] for talk in talks)
     if asked != other:
         raise DataError("asks other questions than the first conversation", field=columns[1])
-    found = fields_of_row(bench, row, ("id",))
+    found = fields_of_row(bench, row, ("id", "image"))
     if turn == 1:
         return {**found, "instruction": asked[0], "responses": [talk[0][1] for talk in talks]}
     listed = "\n\n".join(f"### Question {n}:\n{question}" for n, question in enumerate(asked, 1))

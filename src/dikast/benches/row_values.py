@@ -17,6 +17,7 @@ from dikast.corpus.schemas import sections
 _COLUMN = re.compile(r"\{([^{}]+)\}")
 _COLUMNS = 12  # of a row that are named in a message
 _ABSENT = object()
+_FRAMES = 32  # of a folder of frames
 
 
 def fields_of_row(bench: Bench, row: Mapping[str, Any], only: Sequence[str] = (), variant: str = "") -> dict[str, Any]:
@@ -50,6 +51,16 @@ def _value(row: Mapping[str, Any], path: str, *, optional: bool) -> Any:
     if "{" in path:
         return _COLUMN.sub(lambda found: str(due_at(row, found[1])), path)
     return content(take(row, path))
+
+
+def clip_part(clip: Any, root: str) -> dict[str, Any]:
+    """The part of a clip: a video file, or a folder of its frames, of which at most 32 are shown, evenly spaced."""
+    folder = Path(root, clip) if isinstance(clip, str) and "://" not in clip and not clip.startswith("data:") else None
+    frames = sorted(each.name for each in folder.iterdir() if each.is_file()) if folder and folder.is_dir() else []
+    if not frames:
+        return {"type": "video", "video": clip}
+    shown = range(len(frames)) if len(frames) <= _FRAMES else np.linspace(0, len(frames) - 1, _FRAMES, dtype=int)
+    return {"type": "video", "frames": [str(Path(clip, frames[place])) for place in shown]}
 
 
 def due_at(row: Any, path: str, *, nullable: bool = False) -> Any:
