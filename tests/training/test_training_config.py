@@ -1,13 +1,22 @@
 """Configurations: shipped ones can be read, the fingerprint covers what determines the weights, rates by hand."""
 
-from dataclasses import replace
+import math
+import re
+from dataclasses import is_dataclass, replace
 from pathlib import Path
+from typing import get_args, get_origin
 
 import pytest
 import yaml
 
+from dikast.alignment.align_options import AlignOptions
+from dikast.core.checking import keys_of
+from dikast.core.errors import DataError
+from dikast.corpus.pipeline.recipe import Recipe
 from dikast.corpus.pipeline.recipe_file import load_recipe
+from dikast.corpus.recipes import KINDS
 from dikast.training.config import Augment, Config, Data, load_config
+from dikast.training.preferences import PreferenceConfig
 from dikast.training.schedule import rate_at
 
 RECIPES = Path(__file__).parents[2] / "recipes"
@@ -90,3 +99,51 @@ def test_rates_by_hand() -> None:
     assert rates("constant") == pytest.approx([1, 2, 3, 3, 3, 3])
     assert rates("linear", final=0.5) == pytest.approx([1, 2, 3, 2.625, 2.25, 1.875])
     assert rates("constant", warmup=0.5) == pytest.approx([0.75, 1.5, 2.25, 3, 3, 3])  # half of six steps
+
+
+def unlimited(kind: type, at: str = "") -> list[str]:
+    """The numbers of a configuration, those of its parts included, that may be as large as one likes."""
+    found = []
+    for name, key in keys_of(kind).items():
+        for each in get_args(key.type) or (key.type,):
+            if is_dataclass(each):
+                found += unlimited(each, f"{at}{name}.")  # type: ignore[arg-type]
+            elif (
+                get_origin(key.type) is not dict
+                and each in (int, float)
+                and min(key.option.most, key.option.below) == math.inf
+            ):
+                found.append(at + name)
+    return found
+
+
+@pytest.mark.parametrize("kind", [Config, PreferenceConfig, AlignOptions, *(each.options for each in KINDS.values())])
+def test_each_number_has_an_upper_limit(kind: type) -> None:
+    assert unlimited(kind) == []
+    assert unlimited(Recipe) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        ("epochs", "1e308", "above 0 and at most 1000000000"),
+        ("warmup", "1e308", "from 0 to 1000000000"),
+        ("steps", "9223372036854775807", "from 0 to 1000000000"),
+        ("label_loss_weight", "1e308", "from 0 to 1e+38"),
+        ("workers", "100000", "from 1 to 1024"),
+    ],
+)
+def test_a_number_too_large_to_be_meant_is_refused_with_its_line(
+    key: str, value: str, told: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text(f"out: o\ninit: m\ndata: [{{items: [a.jsonl]}}]\n{key}: {value}\n", "utf-8")
+    with pytest.raises(DataError, match=f"c.yaml:4.*{re.escape(told)}"):
+        load_config(path)
+
+
+def test_a_recipes_number_too_large_to_be_meant_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "r.yaml"
+    path.write_text(f"recipe: feedback\nteacher: world:text\nrounds: {10**12}\ntries: {10**10}\n", "utf-8")
+    with pytest.raises(DataError, match=r"(?s)r.yaml:3.*rounds.*to 1000000000.*r.yaml:4.*tries.*to 1000000000"):
+        load_recipe(path)

@@ -124,3 +124,21 @@ def test_a_limit_on_file_sizes_ends_with_a_message_and_the_next_run_goes_on(
     with files_of_at_most(size), pytest.raises(RunError, match=r"(?i)too large|requested and"):
         sft(config)
     assert sft(config)["complete"]
+
+
+@pytest.mark.parametrize("lost", [Path.unlink, lambda log: log.rename(log.with_name("old.jsonl")),
+                                  lambda log: shutil.rmtree(log.parent)])  # fmt: skip
+def test_a_log_that_is_removed_during_training_ends_it(
+    lost: Callable[[Path], object], write_config: Write, tmp_path: Path
+) -> None:
+    log = tmp_path / "run-c" / "train.jsonl"
+
+    def watch(line: dict[str, object]) -> None:
+        if line["step"] == 2:
+            lost(log)
+
+    config = write_config(**SMALL, log_every=1)
+    with pytest.raises(
+        RunError, match=r"run-c.*(train.jsonl: was removed, moved or replaced|cannot be read or written)"
+    ):
+        sft(config, watch=watch)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from dikast.core.checking import option
+from dikast.core.checking import MOST_COUNT, MOST_NUMBER, MOST_SEED, option
 
 Schedule = Literal["pointwise", "full", "half", "ends"]
 
@@ -24,21 +24,26 @@ class AlignOptions:
     second_judge: str | None = option(
         None, help="Another judge, which grades the held-out replies and is not used for training.", complete="judges"
     )
-    rounds: int = option(3, least=1, help="Rounds of sampling, judging and training.")
-    samples: int = option(5, least=2, help="Replies to each prompt in each round.")
+    rounds: int = option(3, least=1, most=MOST_COUNT, help="Rounds of sampling, judging and training.")
+    samples: int = option(5, least=2, most=MOST_COUNT, help="Replies to each prompt in each round.")
     schedule: Schedule = option(
         "full", help="How replies are ordered: pointwise (graded), or compared: full, half, ends (see `dikast rank`)."
     )
-    margin: float = option(0.0, least=0.0, help="Minimum difference of two rewards that makes a pair.")
-    temperature: float = option(0.7, above=0.0, help="Sampling temperature of the policy.")
+    margin: float = option(
+        0.0, least=0.0, most=MOST_NUMBER, help="Minimum difference of two rewards that makes a pair."
+    )
+    temperature: float = option(0.7, above=0.0, most=MOST_NUMBER, help="Sampling temperature of the policy.")
     top_p: float = option(0.9, least=0.0, most=1.0, help="Nucleus sampling: cumulative probability to sample from.")
-    max_tokens: int = option(512, least=1, help="Maximum tokens in a reply of the policy.")
-    seed: int = option(0, least=0, help="Random seed.")
+    max_tokens: int = option(512, least=1, most=MOST_COUNT, help="Maximum tokens in a reply of the policy.")
+    seed: int = option(0, least=0, most=MOST_SEED, help="Random seed.")
     training: Path | None = option(
         None, metavar="FILE", help="Settings of the training (YAML), as for `dikast train dpo`."
     )
     most_kl: float = option(
-        10.0, above=0.0, help="Stop when the KL divergence from the start exceeds this (nats per reply)."
+        10.0,
+        above=0.0,
+        most=MOST_NUMBER,
+        help="Stop when the KL divergence from the start exceeds this (nats per reply).",
     )
     max_failures: str = option(
         "5%", help="How many verdicts of a round may be missing (a count or a share) before exit 3."

@@ -24,7 +24,7 @@ from dikast.benches.bench_terms import (
     State,
 )
 from dikast.core.canonical import fingerprint
-from dikast.core.checking import Mistakes, option, read_settings
+from dikast.core.checking import MOST_COUNT, MOST_NUMBER, Mistakes, option, read_settings
 from dikast.core.errors import UserError
 from dikast.core.item import ITEM_KEYS
 from dikast.core.rubric import load_rubric
@@ -125,8 +125,8 @@ class BenchProtocol:
     """
 
     orders: Literal["both", "one"] = "both"
-    samples: int = option(1, least=1)
-    temperature: float = option(0.0, least=0.0)
+    samples: int = option(1, least=1, most=MOST_COUNT)
+    temperature: float = option(0.0, least=0.0, most=MOST_NUMBER)
     top_p: float = option(1.0, least=0.0, most=1.0)
     equal: Literal["tie", "expected", "resample"] = "tie"
     missing: Literal["drop", "wrong", "tie"] = "drop"
@@ -168,7 +168,7 @@ class Bench:
     rubric: str = "helpfulness"
     responses: Literal["in the rows", "to be brought"] = "in the rows"
     baseline: str = ""
-    rows: int = option(0, least=0)
+    rows: int = option(0, least=0, most=MOST_COUNT)
     protocol: BenchProtocol = field(default_factory=BenchProtocol)
     official: OfficialMetric
     licence: str

@@ -25,6 +25,9 @@ T = TypeVar("T")
 P = ParamSpec("P")
 R = TypeVar("R")
 Wrong = Callable[..., None]  # called with a message and the keys that lead to the value
+MOST_COUNT = 10**9  # of steps, rows, rounds, tokens: a larger number is a mistake, and would not end
+MOST_NUMBER = 1e38  # of rates and weights: float32 holds no more than 3.4e38
+MOST_SEED = 2**63 - 1
 _OPTION = "option"
 _LEAST = 0.7  # how alike keywords are, as `rubik` and `rubric`
 _VARIOUS = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -66,8 +69,10 @@ class Option:
             return True
         return self.least <= value <= self.most and self.above < value < self.below
 
-    def bounds(self) -> str:
-        """The bounds in words, such as `from 0 to 1`."""
+    def bounds(self, value: float = math.inf) -> str:
+        """The bounds in words, such as `from 0 to 1`; for a `value` that is too small without the general limits."""
+        if self.most in (MOST_COUNT, MOST_NUMBER) and not value > self.most:
+            return dataclasses.replace(self, most=math.inf).bounds()
         if self.least > -math.inf and min(self.most, self.below) < math.inf:
             return f"from {self.least} to " + (f"{self.most}" if self.most < math.inf else f"below {self.below}")
         low = f"above {self.above}" if self.above > -math.inf else f"of at least {self.least}"
@@ -224,7 +229,7 @@ def fit(kind: Any, value: Any, wrong: Wrong, *at: object, option: Option = Optio
         return None
     if isinstance(found, int | float) and not isinstance(found, bool) and not option.holds(found):
         finite = "" if math.isfinite(found) else " and finite"
-        wrong(f"expected {spelt(kind)} {option.bounds()}{finite}, got {value}", *at)
+        wrong(f"expected {spelt(kind)} {option.bounds(found)}{finite}, got {value}", *at)
     return found
 
 

@@ -46,6 +46,15 @@ def identity_of(file: int | str | Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
+def check_in_place(path: str | Path, identity: tuple[int, int] | None) -> None:
+    """RunError where the file with this identity is no longer at `path`: it or its folder was removed or replaced."""
+    if identity is None or identity_of(path) != identity:
+        raise RunError(
+            f"{path}: was removed, moved or replaced during the run, which stops here: put it back and run the same"
+            " command again"
+        )
+
+
 def refuse_address(place: str | Path) -> None:
     """UserError for an address in the place of an output file or folder, which would be a folder called `https:`.
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from dikast.audit.statistics.against_gold.measures import MEASURES
 from dikast.core.canonical import fingerprint
-from dikast.core.checking import Mistakes, fit, option, read_settings
+from dikast.core.checking import MOST_COUNT, MOST_SEED, Mistakes, fit, option, read_settings
 from dikast.core.errors import UserError
 from dikast.core.secrets import without_secrets
 from dikast.core.text import Located, hint, parse_located, read_located
@@ -43,12 +43,12 @@ class Items:
 
     world: Mapping[str, Any] = field(default_factory=dict)
     items: str = ""
-    n: int = option(0, least=0)
+    n: int = option(0, least=0, most=MOST_COUNT)
     lessons: bool = False
     quote: bool = False
     reference: int = option(0, least=0, most=100)
     padding: int = option(0, least=0, most=100)
-    different_rubrics: int = option(0, least=0)
+    different_rubrics: int = option(0, least=0, most=MOST_COUNT)
     change: Change = field(default_factory=Change)
 
 
@@ -57,15 +57,15 @@ class Taught(Items):
     """Items that a judge is taught, in `formats`, `repeat` times."""
 
     formats: tuple[str, ...] = ("absolute",)
-    repeat: int = option(1, least=1)
+    repeat: int = option(1, least=1, most=MOST_COUNT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmBudget:
     """The amount of training of every arm: either `examples` or `tokens` (prompt and reply)."""
 
-    examples: int = option(0, least=0)
-    tokens: int = option(0, least=0)
+    examples: int = option(0, least=0, most=MOST_COUNT)
+    tokens: int = option(0, least=0, most=MOST_COUNT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,9 +95,9 @@ class Arm:
     format: str = ""
     without: tuple[str, ...] = ()
     read: Literal["auto", "only", "never"] = "auto"
-    max_tokens: int = option(512, least=1)
+    max_tokens: int = option(512, least=1, most=MOST_COUNT)
     begin: Literal["", "feedback"] = ""
-    draw: int = option(0, least=0)
+    draw: int = option(0, least=0, most=MOST_COUNT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +133,7 @@ class Document:
     effects: Mapping[str, Effect]
     holds: Mapping[str, Region]
     fails: Mapping[str, Region]
-    seeds: tuple[int, ...] = option((1, 2, 3), least=0)
+    seeds: tuple[int, ...] = option((1, 2, 3), least=0, most=MOST_SEED)
     variable: str = ""
     note: str = ""
 

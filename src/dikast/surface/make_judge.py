@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from dikast.core.checking import Mistakes, option, read_settings
+from dikast.core.checking import MOST_COUNT, Mistakes, option, read_settings
 from dikast.core.errors import RunError, UserError
 from dikast.core.output_folder import one_writer
 from dikast.core.records.items import read_items
@@ -34,7 +34,7 @@ class Corpus:
 
     recipe: str
     formats: tuple[str, ...] = ()
-    repeat: int = option(1, least=1)
+    repeat: int = option(1, least=1, most=MOST_COUNT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Held:
 
     recipe: str = ""
     items: str = ""
-    limit: int = option(0, least=0)
+    limit: int = option(0, least=0, most=MOST_COUNT)
     format: str = ""
     compare_format: str = ""
     without: tuple[str, ...] = ()

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from dikast.core.canonical import fingerprint
-from dikast.core.checking import Mistakes, option, read_settings
+from dikast.core.checking import MOST_COUNT, MOST_NUMBER, MOST_SEED, Mistakes, option, read_settings
 from dikast.core.former_names import under_former_names
 from dikast.core.media.video import DEFAULT_FRAMES
 from dikast.core.part import MOST_FRAMES
 from dikast.core.text import Located, read_located
 
+MOST_WORKERS = 1024
 OWN = "own"
 FORMATS = ("absolute", "pairwise")
 _DEVICE = re.compile(r"auto|cpu|(cuda|xpu)(:\d+)?|mps")
@@ -37,8 +38,8 @@ class Data:
     images: str = ""
     one_format: bool = False
     rubric: str = ""
-    repeat: int = option(1, least=1)
-    limit: int = option(0, least=0)
+    repeat: int = option(1, least=1, most=MOST_COUNT)
+    limit: int = option(0, least=0, most=MOST_COUNT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +68,8 @@ class Lora:
     or a regular expression on module names.
     """
 
-    rank: int = option(16, least=1)
-    alpha: float = option(32.0, above=0)
+    rank: int = option(16, least=1, most=MOST_COUNT)
+    alpha: float = option(32.0, above=0, most=MOST_NUMBER)
     dropout: float = option(0.0, least=0, below=1)
     targets: str = "language"
 
@@ -81,14 +82,14 @@ class Eval:
     """
 
     items: tuple[str, ...] = ()
-    every: int = option(0, least=0)
-    limit: int = option(200, least=0)
+    every: int = option(0, least=0, most=MOST_COUNT)
+    limit: int = option(200, least=0, most=MOST_COUNT)
     formats: tuple[str, ...] = FORMATS
     rubric: str = ""
     read: Literal["auto", "only", "never"] = "auto"
     min_mass: float = option(0.5, least=0, most=1)
-    max_tokens: int = option(512, least=1)
-    batch_size: int = option(16, least=1)
+    max_tokens: int = option(512, least=1, most=MOST_COUNT)
+    batch_size: int = option(16, least=1, most=MOST_COUNT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,34 +135,34 @@ class Config:
     lora: Lora = field(default_factory=Lora)
     augment: Augment = field(default_factory=Augment)
     eval: Eval = field(default_factory=Eval)
-    seed: int = option(0, least=0, most=2**63 - 1)
-    steps: int = option(0, least=0)
-    stop_at: int = option(0, least=0)
-    epochs: float = option(1.0, above=0)
-    batch_size: int = option(32, least=1)
-    max_tokens_per_micro_batch: int = option(16_384, least=1)
-    max_tokens: int = option(4096, least=2)
+    seed: int = option(0, least=0, most=MOST_SEED)
+    steps: int = option(0, least=0, most=MOST_COUNT)
+    stop_at: int = option(0, least=0, most=MOST_COUNT)
+    epochs: float = option(1.0, above=0, most=MOST_COUNT)
+    batch_size: int = option(32, least=1, most=MOST_COUNT)
+    max_tokens_per_micro_batch: int = option(16_384, least=1, most=MOST_COUNT)
+    max_tokens: int = option(4096, least=2, most=MOST_COUNT)
     frames: int = option(DEFAULT_FRAMES, least=1, most=MOST_FRAMES)
     optimizer: Literal["adamw", "muon", "adamw8bit", "adafactor"] = "adamw"
-    learning_rate: float = option(1e-5, above=0)
+    learning_rate: float = option(1e-5, above=0, most=MOST_NUMBER)
     schedule: Literal["cosine", "linear", "constant"] = "cosine"
-    warmup: float = option(0.03, least=0)
+    warmup: float = option(0.03, least=0, most=MOST_COUNT)
     min_lr_ratio: float = option(0.0, least=0, most=1)
-    weight_decay: float = option(0.0, least=0)
+    weight_decay: float = option(0.0, least=0, most=MOST_NUMBER)
     betas: tuple[float, float] = option((0.9, 0.95), least=0, below=1)
-    clip: float = option(1.0, least=0)
-    label_loss_weight: float = option(1.0, least=0)
+    clip: float = option(1.0, least=0, most=MOST_NUMBER)
+    label_loss_weight: float = option(1.0, least=0, most=MOST_NUMBER)
     precision: Literal["fp32", "bf16", "bf16-master", "pure-bf16"] = "fp32"
     checkpointing: bool = False
     compile: bool = False
     device: str = "auto"
     group_by_length: bool = True
     pack: Literal["none", "rows", "trees"] = "none"
-    save_every: int = option(500, least=0)
-    keep: int = option(2, least=1)
-    log_every: int = option(10, least=1)
-    max_seconds: float = option(0.0, least=0)
-    workers: int = option(1, least=1)
+    save_every: int = option(500, least=0, most=MOST_COUNT)
+    keep: int = option(2, least=1, most=MOST_COUNT)
+    log_every: int = option(10, least=1, most=MOST_COUNT)
+    max_seconds: float = option(0.0, least=0, most=MOST_COUNT)
+    workers: int = option(1, least=1, most=MOST_WORKERS)
     shards: str = ""
     source: str = option("", internal=True)
     root: str = option("", internal=True)

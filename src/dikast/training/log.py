@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from dikast.core.errors import DataError
+from dikast.core.output_folder import check_in_place, identity_of
 from dikast.core.runs.lines import open_record, seal_record, with_line_break
 from dikast.core.runs.run_files import write_whole
 from dikast.core.text import in_shell
@@ -16,9 +17,11 @@ class Log:
         self._path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, b"".join(raw for raw, line in _lines(path) if line["step"] <= done))
+        self._identity = identity_of(path)
 
     def write(self, line: dict[str, Any]) -> None:
-        """Append a line."""
+        """Append a line. RunError where the log was removed or replaced meanwhile."""
+        check_in_place(self._path, self._identity)
         with self._path.open("ab") as file:
             file.write(seal_record(line))
 

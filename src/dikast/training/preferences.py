@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from dikast.core.checking import option
+from dikast.core.checking import MOST_COUNT, MOST_NUMBER, option
 from dikast.core.errors import DataError
 from dikast.core.gold import gold_of_pair
 from dikast.core.part import Text, text_of
@@ -36,14 +36,14 @@ class PreferenceConfig(Config):
     """
 
     pack: Literal["none", "rows", "trees"] = "trees"
-    learning_rate: float = option(5e-7, above=0)
-    warmup: float = option(0.1, least=0)
+    learning_rate: float = option(5e-7, above=0, most=MOST_NUMBER)
+    warmup: float = option(0.1, least=0, most=MOST_COUNT)
     betas: tuple[float, float] = option((0.9, 0.999), least=0, below=1)
-    batch_size: int = option(8, least=1)
-    beta: float = option(0.1, above=0)
-    dpo_alpha: float = option(1.0, least=0)
-    sft_weight: float = option(0.0, least=0)
-    dpop: float = option(0.0, least=0)
+    batch_size: int = option(8, least=1, most=MOST_COUNT)
+    beta: float = option(0.1, above=0, most=MOST_NUMBER)
+    dpo_alpha: float = option(1.0, least=0, most=MOST_NUMBER)
+    sft_weight: float = option(0.0, least=0, most=MOST_NUMBER)
+    dpop: float = option(0.0, least=0, most=MOST_NUMBER)
 
 
 def load_preference_config(source: str | Path | Mapping[str, Any]) -> PreferenceConfig:

@@ -554,3 +554,24 @@ def test_numbers_are_hashed_as_they_are_written(tmp_path: Path) -> None:
     whole, point = (load_recipe(recipe(tmp_path, teacher="world:text", tolerance=each)) for each in (1, 1.0))
     assert [type(each.told["tolerance"]) for each in (whole, point)] == [int, float]
     assert whole.hash == fingerprint({**point.told, "tolerance": 1}) != point.hash
+
+
+def test_answers_to_a_first_stage_that_was_lost_are_not_counted_with_those_of_the_new_one(tmp_path: Path) -> None:
+    """The journal of rubrics is lost, and the teacher writes others: what was asked about the old ones is left out."""
+    out, told = tmp_path / "out", engine_recipe(tmp_path)
+    first = build(told, out, teacher=Scripted(answer))
+    old = (out / "items.jsonl").read_bytes()
+    (rubrics,) = out.glob("1-*.jsonl")
+    kept = rubrics.read_bytes()
+    rubrics.unlink()
+    again = build(told, out, teacher=Scripted(lambda request: answer(request).replace("Does it speak", "Does it tell")))
+    assert again.items == first.items == 50
+    assert again.waits == ""
+    assert b"Does it speak" not in (out / "items.jsonl").read_bytes()
+    assert sum("no longer asked" in note for note in again.notes) == len(list(out.glob("[2-4]-*.jsonl")))
+    assert {stage.name: stage.accepted for stage in again.stages} == {s.name: s.accepted for s in first.stages}
+    rubrics.write_bytes(kept)  # found again: the old answers count, and nothing is asked
+    back = Scripted(answer)
+    assert build(told, out, teacher=back).items == 50
+    assert not back.requests
+    assert (out / "items.jsonl").read_bytes() == old

@@ -1,5 +1,7 @@
 """Builds with damaged folders, full disks and two processes: an error message, answers kept, and resumable."""
 
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import orjson
@@ -10,6 +12,7 @@ from dikast.core.output_folder import one_writer
 from dikast.corpus.pipeline.build import build
 from dikast.corpus.pipeline.recipe import Recipe
 from dikast.corpus.pipeline.recipe_file import load_recipe
+from dikast.corpus.pipeline.stage import StageReport
 from runs import files_of_at_most
 
 
@@ -44,7 +47,7 @@ def test_a_damaged_build_json_is_written_anew_and_nothing_is_asked_twice(damage:
     items = (out / "items.jsonl").read_bytes()
     (out / "build.json").write_bytes(damage)
     built = build(recipe(tmp_path), out)
-    assert any("build.json was damaged and is written anew" in note for note in built.notes)
+    assert any("build.json was damaged or gone and is written anew" in note for note in built.notes)
     assert [stage.attempts for stage in built.stages] == attempts
     assert (out / "items.jsonl").read_bytes() == items
     assert not build(recipe(tmp_path), out).notes
@@ -67,3 +70,42 @@ def test_junk_in_a_journal_is_told_with_its_cure(line: bytes, tmp_path: Path) ->
         build(recipe(tmp_path), out)
     journal.write_bytes(before)
     assert build(recipe(tmp_path), out).waits == ""
+
+
+def _moved(out: Path) -> None:
+    out.rename(out.with_name("moved"))
+
+
+@pytest.mark.parametrize(
+    ("lost", "named"),
+    [
+        (shutil.rmtree, r"1-\S+\.jsonl"),
+        (_moved, r"1-\S+\.jsonl"),
+        (lambda out: next(out.glob("1-*.jsonl")).unlink(), r"1-\S+\.jsonl"),
+        (lambda out: (out / "build.json").unlink(), r"build\.json"),
+    ],
+)
+@pytest.mark.parametrize("when", [1, -1])
+def test_what_is_removed_during_a_build_ends_it(
+    lost: Callable[[Path], object], named: str, when: int, tmp_path: Path
+) -> None:
+    """In the first stage, or after its last answer: what an earlier stage wrote is needed by the later ones."""
+    out, counted = tmp_path / "out", 0
+    build(recipe(tmp_path), tmp_path / "whole", progress=lambda report: None)
+    first = next((tmp_path / "whole").glob("1-*.jsonl")).read_bytes().count(b"\n")
+
+    def progress(report: StageReport) -> None:
+        nonlocal counted
+        counted += 1
+        if counted == (when if when > 0 else first):
+            lost(out)
+
+    with pytest.raises(RunError, match=named + ".*was removed, moved or replaced"):
+        build(recipe(tmp_path), out, progress=progress)
+    assert counted <= first
+    assert not (out / "items.jsonl").exists()
+    if (tmp_path / "moved").exists():
+        (tmp_path / "moved").rename(out)
+    built = build(recipe(tmp_path), out)
+    assert (out / "items.jsonl").read_bytes() == (tmp_path / "whole" / "items.jsonl").read_bytes()
+    assert built.waits == ""

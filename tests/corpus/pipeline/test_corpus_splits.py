@@ -118,6 +118,7 @@ def test_one_wording_cannot_be_split() -> None:
     [
         ({"splits": {"train": 0.9}}, "at least two splits"),
         ({"splits": {"train": 0.9, "test": 0.2}}, "sum to 1"),
+        ({"splits": {"train": float("nan"), "test": 0.2}}, "splits"),
         ({"splits": {"Train": 0.9, "test": 0.1}}, "lower-case letters"),
         ({"splits": [1]}, "a mapping of names to numbers"),
         ({"parquet": -1}, "of at least 0"),

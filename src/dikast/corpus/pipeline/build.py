@@ -10,8 +10,8 @@ import orjson
 
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import UserError
-from dikast.core.output_folder import one_writer
-from dikast.core.runs.run_files import CHECKSUMS, changed_files, forget_missing, write_checked
+from dikast.core.output_folder import identity_of, one_writer
+from dikast.core.runs.run_files import CHECKSUMS, changed_files, forget_missing, recorded, write_checked
 from dikast.corpus.pipeline.build_run import BuildEstimate, BuildRun, Built, Progress
 from dikast.corpus.pipeline.recipe import Recipe
 from dikast.corpus.pipeline.recipe_file import checked_files
@@ -77,11 +77,14 @@ def _build(
     sampling = check_sampling(recipe.temperature, recipe.max_tokens, recipe.seed)
     asking = Asking(engine, sampling, recipe.tries, recipe.stop_after_rejects)
     run = BuildRun(recipe, folder, asking, progress, Built(str(folder), notes=notes))
+    run.wrote[folder / LOCK] = identity_of(folder / LOCK)
     try:
         kind.run(run, recipe.options)
+        run.check_in_place()
     finally:
         run.built.notes += list(getattr(engine, "notes", {}))
-        write_checked(folder / REPORT, orjson.dumps(run.built.to_dict(), option=orjson.OPT_INDENT_2))
+        if folder.is_dir():  # else its own error is the one to tell
+            write_checked(folder / REPORT, orjson.dumps(run.built.to_dict(), option=orjson.OPT_INDENT_2))
     return run.built
 
 
@@ -119,7 +122,7 @@ def _claim(folder: Path, recipe: Recipe, engine: Engine) -> list[str]:
     path = folder / LOCK
     notes: list[str] = []
     if any(each.name != CHECKSUMS and each.suffix != ".part" for each in folder.iterdir()):
-        if not path.is_file():
+        if not path.is_file() and (path.exists() or LOCK not in recorded(folder)):
             raise UserError(f"{folder}: is not empty and not a build; name a new folder, or empty it")
         notes += _changed(folder)
         before = _read(path)
@@ -127,7 +130,7 @@ def _claim(folder: Path, recipe: Recipe, engine: Engine) -> list[str]:
             told["prompts"] = before.get("prompts", told["prompts"])
         now = orjson.loads(orjson.dumps(told))
         if before is None:  # a task's key covers recipe, teacher and prompt, so no answer is taken for that of another
-            notes.append(f"{LOCK} was damaged and is written anew; answers of another recipe are not used")
+            notes.append(f"{LOCK} was damaged or gone and is written anew; answers of another recipe are not used")
         differs = [key for key in now if before is not None and before.get(key) != now[key]]
         if differs:
             old, new = (before or {}).get("recipe") or {}, now["recipe"]
@@ -180,6 +183,6 @@ def _read(path: Path) -> dict[str, Any] | None:
         return None
     try:
         value = orjson.loads(path.read_bytes())
-    except ValueError:
+    except (ValueError, FileNotFoundError):
         return None
     return value if isinstance(value, dict) and isinstance(value.get("recipe"), dict) else None

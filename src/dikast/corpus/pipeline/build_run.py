@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from dikast.core.item import Item
+from dikast.core.output_folder import check_in_place, identity_of
 from dikast.corpus.pipeline.post_processing import finish
 from dikast.corpus.pipeline.recipe import Recipe
 from dikast.corpus.pipeline.stage import Asking, StageReport, Task, run_stage
@@ -53,16 +54,30 @@ class BuildRun:
     asking: Asking
     progress: Progress | None
     built: Built
+    wrote: dict[Path, tuple[int, int] | None] = field(default_factory=dict)  # what must stay in place, by identity
+
+    def check_in_place(self) -> None:
+        """RunError where a file that the build relies on was removed or replaced since it was written."""
+        for path, identity in self.wrote.items():
+            check_in_place(path, identity)
 
     def stage(self, name: str, tasks: Iterable[Task], asking: Asking | None = None) -> StageReport:
         """Ask the tasks that the stage's journal does not hold, as `asking` says if given, else as the recipe says.
 
         If tasks are left unanswered, `built.waits` says so.
         """
+        self.check_in_place()
         report = StageReport(name)
         self.built.stages.append(report)  # so that the report names a stage that stopped
         found = run_stage(name, tasks, self.path(name), asking or self.asking, self.progress)
         self.built.stages[-1] = found
+        self.wrote[self.path(name)] = identity_of(self.path(name))
+        self.check_in_place()
+        if found.unasked:
+            self.built.notes.append(
+                f"stage {name!r}: answers to questions that are no longer asked, since an earlier stage was answered"
+                f" anew: {found.unasked} (left out)"
+            )
         if found.left["budget"]:
             self.built.waits = f"the budget is spent in stage {name!r}; raise it and run again to continue"
         elif found.left:
@@ -76,6 +91,7 @@ class BuildRun:
 
     def write(self, items: Iterable[Item]) -> None:
         """Write the finished items, balanced and split as the recipe says; call it once, after the last stage."""
+        self.check_in_place()
         done = finish(self.recipe, self.folder, items)
         self.built.items, self.built.kept, self.built.figures = done.items, done.kept, done.figures
         self.built.dropped.update(done.dropped)

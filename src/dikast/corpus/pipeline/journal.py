@@ -12,11 +12,13 @@ from types import TracebackType
 from typing import Any, BinaryIO
 
 import numpy as np
+import orjson
 from numpy.typing import NDArray
 
 from dikast.core.errors import DataError, RunError
-from dikast.core.output_folder import lock
+from dikast.core.output_folder import check_in_place, identity_of, lock
 from dikast.core.runs.lines import open_record, seal_record, with_line_break
+from dikast.core.runs.run_files import changed_files, remove, write_checked
 from dikast.core.text import in_shell
 
 ERROR = "error"  # no answer: the next run asks again
@@ -27,7 +29,7 @@ class Journal:
 
     Use it as a context manager. One process writes at a time; RunError if another does. DataError for a damaged line.
     It holds 8 bytes for each finished task; that any of a million new tasks is taken for one of a million finished ones
-    has probability 5e-8.
+    has probability 5e-8. A journal that is removed or replaced while it is open is a RunError.
     """
 
     def __init__(self, path: Path) -> None:
@@ -41,6 +43,8 @@ class Journal:
             if not lock(self._file, path):
                 raise RunError(f"{path}: another process is building here; wait for it or choose another --out")
             self._done = self._repair()
+            self._asked = np.zeros(len(self._done), bool)
+            self.identity = identity_of(self._file.fileno())
         except BaseException:
             self._file.close()
             raise
@@ -63,10 +67,32 @@ class Journal:
         return np.sort(np.array(found, np.uint64))
 
     def has(self, key: str) -> bool:
-        """Whether an earlier run finished the task with this key."""
+        """Whether an earlier run finished the task with this key, which is then known to be asked."""
         digest = np.uint64(_digest(key))
         at = int(self._done.searchsorted(digest))
-        return at < len(self._done) and bool(self._done[at] == digest)
+        found = at < len(self._done) and bool(self._done[at] == digest)
+        if found:
+            self._asked[at] = True
+        return found
+
+    def leave_unasked(self) -> list[dict[str, Any]]:
+        """Once all tasks went through `has`: the finished ones that were not among them, which `finished` leaves out.
+
+        They belong to answers of an earlier stage that were lost and are others now. Their keys are kept in a file
+        beside the journal, made anew by each run; the answers stay in the journal.
+        """
+        left = set(self._done[~self._asked].tolist())
+        beside = _beside(self.path)
+        remove(beside, beside.parent)
+        if not left:
+            return []
+        found = [record for _, record in _settled(self._file, self.path) if _digest(record["key"]) in left]
+        write_checked(beside, orjson.dumps([record["key"] for record in found]))
+        return found
+
+    def check_in_place(self) -> None:
+        """RunError where the journal is no longer at its path."""
+        check_in_place(self.path, self.identity)
 
     def __enter__(self) -> "Journal":
         return self
@@ -79,6 +105,7 @@ class Journal:
 
     def append(self, record: dict[str, Any]) -> None:
         """Append one finished task in a single write."""
+        self.check_in_place()
         try:
             self._file.write(seal_record(record))
             self._file.flush()
@@ -91,38 +118,54 @@ class Journal:
 def finished(path: Path) -> Iterator[dict[str, Any]]:
     """The finished tasks of a stage in the order of the recipe, in whatever order they were answered.
 
-    A task that failed first and was answered later counts once; one that only failed is left out. If answers came out
+    A task that failed first and was answered later counts once; one that only failed, or that the last run did not ask
+    (`Journal.leave_unasked`), is left out. If answers came out
     of order, 8 bytes and 4 for each component of the place are held in memory for each task.
     """
     if not path.exists():
         return
     with path.open("rb") as file:
         last: list[int] = []
-        ordered = True
-        for _, record in _settled(file, path):
+        ordered, unasked = True, _unasked(path)
+        for _, record in _settled(file, path, unasked):
             ordered, last = ordered and last <= record["at"], record["at"]
         if ordered:
-            yield from (record for _, record in _settled(file, path))
+            yield from (record for _, record in _settled(file, path, unasked))
             return
-        for start in _starts(file, path):
+        for start in _starts(file, path, unasked):
             file.seek(start)
             yield parsed(file.readline(), path)
 
 
-def _settled(file: BinaryIO, path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def _beside(path: Path) -> Path:
+    return path.with_suffix(".unasked.json")
+
+
+def _unasked(path: Path) -> frozenset[str]:
+    """The keys of finished tasks that the last run did not ask."""
+    beside = _beside(path)
+    if not beside.exists():
+        return frozenset()
+    if changed_files(beside.parent, beside.name):
+        raise DataError("is damaged: remove it, and run the build again", path=str(beside))
+    return frozenset(orjson.loads(beside.read_bytes()))
+
+
+def _settled(file: BinaryIO, path: Path, unasked: frozenset[str] = frozenset()) -> Iterator[tuple[int, dict[str, Any]]]:
     """Each answered task with the offset of its line; an incomplete last line is left out."""
     file.seek(0)
     offset = 0
     for number, line in enumerate(file, 1):
-        if line.endswith(b"\n") and (record := parsed(line, path, number))["status"] != ERROR:
+        record = parsed(line, path, number) if line.endswith(b"\n") else None
+        if record is not None and record["status"] != ERROR and record["key"] not in unasked:
             yield offset, record
         offset += len(line)
 
 
-def _starts(file: BinaryIO, path: Path) -> Iterator[int]:
+def _starts(file: BinaryIO, path: Path, unasked: frozenset[str]) -> Iterator[int]:
     """The offsets of the tasks' lines, in the order of their places."""
     starts, places, width = array("q"), array("i"), 1
-    for offset, record in _settled(file, path):
+    for offset, record in _settled(file, path, unasked):
         width = len(record["at"])
         starts.append(offset)
         places.extend(record["at"])

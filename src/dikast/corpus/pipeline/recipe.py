@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dikast.core.canonical import fingerprint
-from dikast.core.checking import option
+from dikast.core.checking import MOST_COUNT, MOST_SEED, option
 from dikast.core.former_names import under_former_names
 from dikast.engines.base import Engine
 from dikast.engines.key_use import check_key_use
@@ -16,8 +16,8 @@ ADDED = "added"  # a key that earlier versions did not have: its default is what
 
 
 def count(default: int, least: int = 1, *, last: bool = False) -> Any:
-    """A key that is a whole number of at least `least`; `last`: it affects only how the items are written."""
-    return option(default, least=least, more={LAST: last})
+    """A key that is a whole number from `least` to `MOST_COUNT`; `last`: it affects only how the items are written."""
+    return option(default, least=least, most=MOST_COUNT, more={LAST: last})
 
 
 def share(default: float, most: float = 1, *, last: bool = False) -> Any:
@@ -52,7 +52,7 @@ class Recipe:
 
     recipe: str
     teacher: str
-    seed: int = 0
+    seed: int = option(0, least=-MOST_SEED, most=MOST_SEED)
     near: bool = True
     against: tuple[str, ...] = ()
     tolerance: float = share(0.5)

@@ -20,7 +20,7 @@ def wrong_splits(splits: Mapping[str, float]) -> str:
     bad = [name for name in splits if not _NAME.fullmatch(name)]
     if bad:
         return f"the name of a split consists of lower-case letters, digits and _, got {bad[0]!r}"
-    if len(splits) < 2 or min(splits.values()) <= 0 or abs(sum(splits.values()) - 1) > 1e-6:
+    if len(splits) < 2 or not (min(splits.values()) > 0 and abs(sum(splits.values()) - 1) <= 1e-6):  # NaN too
         return "write at least two splits whose shares are above 0 and sum to 1, such as {train: .9, test: .1}"
     return ""
 

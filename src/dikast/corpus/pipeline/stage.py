@@ -67,6 +67,7 @@ class StageReport:
     money: float | None = None
     servers: Counter[str] = field(default_factory=Counter)  # finished tasks by who answered, where there are several
     examples: list[str] = field(default_factory=list)
+    unasked: int = 0  # answers to questions that are no longer asked
 
     def note(self, record: Mapping[str, Any]) -> None:
         """Count one line of the journal."""
@@ -88,6 +89,16 @@ class StageReport:
         else:
             self.left[record["reason"]] += 1
 
+    def leave_out(self, record: Mapping[str, Any]) -> None:
+        """Count an answer that was noted as one to a question that is no longer asked; what it cost stays counted."""
+        self.unasked += 1
+        if record["status"] == "ok":
+            self.accepted -= 1
+            self.records -= len(record["made"])
+        else:
+            self.rejected[record["reason"]] -= 1
+            self.rejected += Counter()  # drops the zeros
+
     @property
     def rejects(self) -> int:
         """The number of rejected tasks."""
@@ -101,6 +112,7 @@ class StageReport:
             "yield": self.accepted / answered if answered else None, "rejected": dict(self.rejected),
             "left": dict(self.left), "attempts": self.attempts, "tokens_in": self.tokens_in,
             "tokens_out": self.tokens_out, "money": self.money,
+            **({"unasked": self.unasked} if self.unasked else {}),
             **({"servers": dict(sorted(self.servers.items()))} if self.servers else {}),
         }  # fmt: skip
 
@@ -132,6 +144,7 @@ def run_stage(
             _check_rejects(report, asking)
             if progress is not None:
                 progress(report)
+        journal.check_in_place()
     return report
 
 
@@ -174,6 +187,8 @@ def _fresh(name: str, tasks: Iterable[Task], journal: Journal, report: StageRepo
         if not journal.has(key):
             request = Request(f"{key}:1", task.messages, sampling, schema=task.schema, about=task.about)
             yield _Asked(task, key, request)
+    for record in journal.leave_unasked():
+        report.leave_out(record)
 
 
 def _seen(part: Image | Video) -> str:

@@ -173,7 +173,7 @@ def _run(run: BuildRun, options: BenchOptions) -> None:
         rows.update(apart.rows)
         yield from chosen(items, options, apart, built.dropped, near=recipe.near, seed=recipe.seed)
 
-    kind.run(_Into(inner, run.folder, run.asking, run.progress, built, choose), inner.options)
+    kind.run(_Into(inner, run.folder, run.asking, run.progress, built, run.wrote, choose), inner.options)
     if built.waits or not built.items:
         return
     found = leaks(run.folder / ITEMS, files, near=recipe.near) if files else Counter[str]()

@@ -16,7 +16,7 @@ from dikast.corpus.dedup.contamination import Apart
 from dikast.corpus.dedup.text_dedup import Index
 from dikast.corpus.pipeline.build_run import BuildEstimate, BuildRun, Kind, size_of
 from dikast.corpus.pipeline.journal import accepted
-from dikast.corpus.pipeline.recipe import Recipe, share
+from dikast.corpus.pipeline.recipe import Recipe, count, share
 from dikast.corpus.pipeline.stage import Rejected, Task, in_language, object_in, prompt, text_in
 from dikast.corpus.schemas.delta import difference
 from dikast.corpus.schemas.llava_critic import write_critic
@@ -53,7 +53,7 @@ class CriticPairwiseOptions:
     preferences: tuple[str, ...] = ()
     gap: float = share(0.6, most=1000)
     ties: float = share(0.2, most=_MOST_TIES)
-    pairs: int = 0
+    pairs: int = count(0, least=0)
 
 
 @dataclass(slots=True)
