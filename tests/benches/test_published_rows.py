@@ -1,6 +1,7 @@
 """Rows in the form that data sets publish, of benches whose rows were not seen here; clips as well as pictures."""
 
 import json
+import re
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import yaml
 
 from benches.own_bench import cards, judge_own, own, run
 from dikast.benches.bench_rows import read_rows
-from dikast.benches.definition import load_bench
+from dikast.benches.definition import load_bench, names
 from dikast.core.errors import UserError
 from dikast.core.item import Item
 
@@ -141,9 +142,23 @@ def test_rows_in_the_published_form_of_data_sets_that_were_not_seen(tmp_path: Pa
     _picture(tmp_path / "visit-bench/test/1.png")
     header = "file_name,instruction_category,instruction,gpt4_prediction"
     (tmp_path / "visit-bench/test/metadata.csv").write_text(f"{header}\n1.png,art,Who painted it?,Nobody\n")
-    assert [(item.images[0].source, item.meta["category"]) for item in read("visit-bench")] == [("test/1.png", "art")]
+    [item] = read("visit-bench")
+    assert (item.id, item.images[0].source, item.meta["category"]) == ("1.png", "test/1.png", "art")
     talk = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "x"}]
     put("wildvision-arena/battle/test-00000-of-00001.parquet",
         {"question_id": "w", "conversation_a": talk, "conversation_b": talk, "image": picture, "turn": 1,
          "winner": "model_b"})  # fmt: skip
     assert [(item.id, item.gold, len(item.images)) for item in read("wildvision-arena")] == [("w", "b", 1)]
+
+
+def test_a_bench_is_described_with_its_files_their_checks_and_the_ids_of_responses() -> None:
+    told = run("show", "visit-bench").stdout
+    assert "mlfoundations/VisIT-Bench @ no revision pinned: test/metadata.csv" in told
+    assert "to be brought; their id is file_name" in told
+    assert "the number of the row" in run("show", "mmhal").stdout
+    found = json.loads(run("show", "visit-bench", "--json").stdout)
+    assert found["from_memory"] == ["the rows"]
+    assert "1527be2" in found["checked"][0]
+    for bench in map(load_bench, names()):
+        if bench.state == "schema only" and not bench.name.startswith("mllm-as-a-judge"):
+            assert any(re.search(r"\b(at|card|page)\b", each) for each in bench.checked), bench.name

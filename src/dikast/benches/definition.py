@@ -136,6 +136,8 @@ class BenchProtocol:
 class Bench:
     """A benchmark of judges, as its file describes it. `from_memory` names facts that were not verified.
 
+    `checked` names the sources (repository or Hub page, and commit) of facts about rows that were not read.
+
     Rows must hold the columns of all `fields`; those of the fields in `optional` may be absent or null in a row.
     With `variants` each row is asked once for each, with the fields that the variant has of its own; the item is named
     ID/VARIANT. `rubrics` are those of each row, in a file of the source; its criteria are the group "@criterion".
@@ -178,6 +180,7 @@ class Bench:
     earlier: tuple[str, ...] = ()
     proof: str = ""
     from_memory: tuple[str, ...] = ()
+    checked: tuple[str, ...] = ()
 
     @property
     def hash(self) -> str:
@@ -189,7 +192,7 @@ class Bench:
         """`hash`, then what runs of earlier versions may hold in its place: with `mean score` as the only metric."""
         told = dataclasses.asdict(self) | {"gold": str(self.gold)}
         new = [name for name in ("optional", "variants", "rubrics") if not told[name]]  # not in runs of old
-        words = ["about", "title", "state", "proof", "from_memory", "citation", "licence", "forbids"]
+        words = ["about", "title", "state", "proof", "from_memory", "checked", "citation", "licence", "forbids"]
         for name in (*words, "native", "baseline", "earlier", *new):
             told.pop(name)
         official = {name: value for name, value in told["official"].items() if value or name != "conformity"}

@@ -326,7 +326,7 @@ def measured(
 
 def _state(bench: Bench) -> str:
     told = f"state of the bench: {bench.state} ({bench.standing})"
-    return told + (f"; not checked against the source: {', '.join(bench.from_memory)}" if bench.from_memory else "")
+    return told + (f"; not checked against the source: {'; '.join(bench.from_memory)}" if bench.from_memory else "")
 
 
 def _warnings(bench: Bench, judge: str) -> tuple[str, ...]:

@@ -72,8 +72,10 @@ def show(
     from dikast.judging.pair_orders import EQUAL_RULES
 
     bench = load_bench(name)
-    told = _row(bench) | {"proof": bench.proof, "from_memory": list(bench.from_memory), "citation": bench.citation}
+    told = _row(bench) | {"proof": bench.proof, "from_memory": list(bench.from_memory), "checked": list(bench.checked)}
     told |= {
+        "citation": bench.citation,
+        "files": list(bench.source.files),
         "standing": bench.standing,
         "protocol": dataclasses.asdict(bench.protocol) | {"missing": bench.official.failures},
         "rubric": bench.rubric,
@@ -97,8 +99,9 @@ def show(
     protocol = f"the authors': {counted(own.samples, 'sample')}{drawn}{equal}; {FAILURES[bench.official.failures]}"
     lines = {
         "state": f"{bench.state}: {bench.standing}" + (f" ({bench.proof})" if bench.proof else ""),
-        "not checked": ", ".join(bench.from_memory),
-        "source": bench.source.name,
+        "not checked": "; ".join(bench.from_memory),
+        "checked": "; ".join(bench.checked),
+        "source": f"{bench.source.name}: {', '.join(bench.source.files)}",
         "licence": bench.licence + (f"; forbids {bench.forbids}" if bench.forbids else ""),
         "asked": f"{bench.kind}: {KINDS[bench.kind]}; {rubric}",
         "prompts": _prompts_of(bench),
@@ -107,7 +110,7 @@ def show(
         "groups": ", ".join(bench.groups),
         "official": metrics,
         "trap": bench.official.trap,
-        "responses": bench.responses,
+        "responses": bench.responses + _ids_of(bench),
         "cite": bench.citation,
     }
     for label, line in lines.items():
@@ -119,6 +122,14 @@ def show(
             echo(f"  ! {note}")
         for why, n in found.left_out.items():
             echo(f"  {n:,} left out: {why}")
+
+
+def _ids_of(bench: "Bench") -> str:
+    """What `id` of the responses that are brought must say; "" where the rows hold the responses."""
+    if bench.responses == "in the rows":
+        return ""
+    column = bench.fields.get("id") or ("" if not bench.reader else "that of the rows")
+    return f"; their id is {column or 'the number of the row (of a table, of its line)'}"
 
 
 def _prompts_of(bench: "Bench") -> str:
