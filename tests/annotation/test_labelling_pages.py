@@ -1,16 +1,18 @@
 """The pages in a real Chromium: keys, undo, skip, hostile items, and that everybody can read them."""
 
+import asyncio
 import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import aiohttp
 import pytest
 from PIL import Image
 
 import axe
 import runs
-from annotation.labelling_here import Served, arrived, press, settle, table
+from annotation.labelling_here import Served, arrived, label, press, read, settle, table
 from browser import Browser
 from dikast.testing.hostile import HOSTILE, MARKUP
 
@@ -188,5 +190,34 @@ def test_practice_refusals_and_the_end_can_be_read_by_everybody(
             press(tab, "3")
         assert place(tab) == "All done"
         _fits_and_is_accessible(tab, width, "done")
+    finally:
+        assert served.stop() == 0
+
+
+def test_the_page_of_the_owner_is_live(tmp_path: Path, tab: Browser) -> None:
+    """Labels, figures and the stop rule change on the open page, which is not loaded again."""
+    items = runs.write_jsonl(tmp_path / "items.jsonl", runs.rows(40))
+    served = Served(items, tmp_path / "labels", "--rubric", "helpfulness", "--aim", ".12").start()
+
+    async def rate(many: int) -> None:
+        async with aiohttp.ClientSession() as session:
+            for _ in range(many):
+                async with session.get(served.links["1"]) as answer:
+                    page = await answer.text()
+                task = str(read(page)["task"])
+                await label(session, served.links["1"], "15"[int(task) % 2], task)
+
+    try:
+        tab.visit(served.links["progress"])
+        tab.run("window.old = 1")
+        assert "too few labels" in tab.run("document.querySelector('.said').innerText")
+        asyncio.run(rate(30))
+        tab.run("new Promise(done => setTimeout(done, 6500))")
+        assert tab.run("window.old") == 1
+        assert "30 of 40 labels" in tab.run("document.querySelector('h1').innerText")
+        rule = tab.run("document.querySelector('.said').innerText")
+        assert re.search(
+            r"±0\.12 would take labels on \d+ more questions, and 10 are left: the interval is ±0\.1", rule
+        )
     finally:
         assert served.stop() == 0

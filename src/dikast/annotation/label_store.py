@@ -55,7 +55,9 @@ class Labelled(NamedTuple):
 class LabelStore:
     """The labels of a folder. One process has it open at a time (the caller holds the folder).
 
-    Reads and writes have a connection each, so that a thread may write while another reads.
+    Reads and writes have a connection each, so that a thread may write while another reads. The log is put into the
+    database when it is opened and closed, and never between: a copy of the files that is made meanwhile, in any order,
+    holds all labels that were written before.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -72,9 +74,11 @@ class LabelStore:
             )
         with database_at(self.path):
             self._db.execute("pragma journal_mode=wal")
+            self._db.execute("pragma wal_checkpoint(truncate)")  # of a process that was killed
             self._writing = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
         self._identity = identity_of(self.path)
         for each in (self._db, self._writing):
+            each.execute("pragma wal_autocheckpoint=0")  # while it is open only the log grows: copies are whole
             each.execute("pragma synchronous=full")
             each.execute("pragma foreign_keys=on")
         self._active = found == _ACTIVE
