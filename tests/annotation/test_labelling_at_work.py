@@ -245,14 +245,26 @@ def _bomb(path: Path) -> None:
     path.write_bytes(_PNG + chunk(b"IHDR", struct.pack(">IIBBBBB", 32000, 32000, 8, 0, 0, 0, 0)) + chunk(b"IDAT", rows))
 
 
-HARM: dict[str, Callable[[Path], object]] = {
+def _in_place_of(make: Callable[[Path], object]) -> Callable[[Path], None]:
+    def harm(path: Path) -> None:
+        path.unlink()
+        make(path)
+
+    return harm
+
+
+def _holding(data: bytes) -> Callable[[Path], None]:
+    return _in_place_of(lambda path: path.write_bytes(data))
+
+
+HARM: dict[str, Callable[[Path], None]] = {
     "a bomb": _bomb,
-    "cut": lambda path: path.write_bytes(path.read_bytes()[:200]),
-    "no picture": lambda path: path.write_bytes(_PNG + b"<script>alert(1)</script>" * 50),
-    "a drawing with a script": lambda path: path.write_text("<svg xmlns='http://www.w3.org/2000/svg'><script/></svg>"),
-    "empty": lambda path: path.write_bytes(b""),
-    "a folder": lambda path: (path.unlink(), path.mkdir()),
-    "a device": lambda path: (path.unlink(), path.symlink_to("/dev/zero")),
+    "cut": lambda path: _holding(path.read_bytes()[:200])(path),
+    "no picture": _holding(_PNG + b"<script>alert(1)</script>" * 50),
+    "a drawing with a script": _holding(b"<svg xmlns='http://www.w3.org/2000/svg'><script/></svg>"),
+    "empty": _holding(b""),
+    "a folder": _in_place_of(lambda path: path.mkdir()),
+    "a device": _in_place_of(lambda path: path.symlink_to("/dev/zero")),
 }
 
 

@@ -210,7 +210,7 @@ def test_the_page_of_the_owner_is_live(tmp_path: Path, tab: Browser) -> None:
     try:
         tab.visit(served.links["progress"])
         tab.run("window.old = 1")
-        assert "too few labels" in tab.run("document.querySelector('.said').innerText")
+        assert "Too few labels" in tab.run("document.querySelector('.said').innerText")
         asyncio.run(rate(30))
         tab.run("new Promise(done => setTimeout(done, 6500))")
         assert tab.run("window.old") == 1
