@@ -181,6 +181,20 @@ MISREAD = [  # replies that were misread once
     ("mt-bench", "> [[A]]", "unparsed"),
     ("bracketed", "The previous judge wrote '[RESULT] A'", "unparsed"),
     ("arena", "Choose one of [[A>>B]], [[A>B]], [[A=B]], [[B>A]], [[B>>A]].", "unparsed"),
+    ("prose", "Both assistants are tied. However, A has the edge.", "unparsed"),
+    ("critic", "Both are equally good. Still, B edges it.", "unparsed"),
+    ("prose", "Equally good.\nThough B gets the nod.", "unparsed"),
+    ("prose", "Both are tied. However, A is longer than B.", "tie"),
+    ("prose", "Both are tied. However, A is better.", "first"),
+    ("prose", "[[A]] because B is better.", "unparsed"),
+    ("critic", "[[A>B]]; B is stronger.", "unparsed"),
+    ("mt-bench", "[[A]], though B is better.", "unparsed"),
+    ("mt-bench", "[[A]], though B is better in style.", "first"),
+    ("arena", "[[A>B]], although B is better.", "unparsed"),
+    ("verdict", "Verdict: A\nReason: B is better than A.", "unparsed"),
+    ("prose", "[[A]]\nReason: B is better than A.", "unparsed"),
+    ("boxed", "\\boxed{A}\nExplanation: B is better than A.", "unparsed"),
+    ("boxed", "\\boxed{A}\nExplanation: A is better than B.", "first"),
 ]  # fmt: skip
 
 

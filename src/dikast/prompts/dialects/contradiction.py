@@ -6,7 +6,7 @@ from dataclasses import replace
 from dikast.prompts.dialects import doubts, frame, phrases
 from dikast.prompts.dialects.arena import ARENA
 from dikast.prompts.dialects.label import read_label
-from dikast.prompts.dialects.prose import firmest
+from dikast.prompts.dialects.prose import concession, firmest
 from dikast.prompts.parsed import Reading, Slot, Stated, Target
 
 _CONNECTED = phrases.compiled(r"(?<!\w)(?:or|and|vs|alternatively|maybe|perhaps|possibly)(?!\w)|[/|&]")
@@ -246,7 +246,7 @@ def _divided(text: str, stated: Stated, target: Target) -> str:
 
 def _opposite(rest: str, stated: Stated, target: Target) -> str:
     slot = _slot(stated.label, target)
-    said = firmest(rest) if slot is not None else None
+    said = (concession(rest) or firmest(rest)) if slot is not None else None
     if said is None or said.slot == slot:
         return ""
     excerpt = rest[said.start : said.end]

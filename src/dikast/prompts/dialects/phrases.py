@@ -264,7 +264,7 @@ ASPECT_OF_TIE = compiled(
 )
 _OUTCOME = any_of(
     "verdict, conclusion, decision, judge?ment, winner, summary, result, comparison, overall, evaluation, assessment,"
-    "final, therefore, preference, answer, output, response"
+    "final, therefore, preference, answer, output, response, reason, reasoning, explanation, justification, rationale"
 )
 ASPECT_BEFORE = compiled(
     r"(?:^|\n)[\s>]{0,8}(?:[-*•+]|\d{1,2}[.)])\s[^\n]{0,100}$",  # an entry of a list

@@ -3,8 +3,8 @@
 What counts as stated is in `statements`; labels in brackets (`[[A>B]]`, `[[C]]`) count too. The last statement is the
 verdict, with two exceptions: a verdict in the opening sentence counts unless the reply withdraws it in words; and text
 after a conclusion that is followed by a heading of the prompt (`# Output (b):`) is ignored, since the reply ran on. If
-the last sentence states two verdicts, or a remark at the end contradicts a verdict that was announced, there is no
-verdict.
+the last sentence states two verdicts, a remark at the end contradicts a verdict that was announced, or the sentence
+after a tie turns to one of the responses, there is no verdict.
 """
 
 import re
@@ -33,6 +33,15 @@ _PART = phrases.compiled(
     r"[ \t]{0,2}(?:\([^()\n]{1,40}\)[ \t]?)?[*_]{0,3}:?[*_]{0,3}[ \t]{0,2}(?=\n)",
 )
 _CONCESSION = re.compile(r"[\s*_.]{1,6}(?:though|although|while|whereas|even\sthough)\s", re.I)
+_TURN = re.compile(
+    r"[\s*_.,;)—–-]{1,8}(?:however|but|still|yet|though|that\s(?:said|being\ssaid)|nevertheless|nonetheless)(?!\w),?",
+    re.I,
+)
+_IF = re.compile(r"(?<!\w)if(?!\w)", re.I)  # "if pressed, I would go for B" leaves the tie
+_NAMED = phrases.compiled(rf"(?<!\w)(?:{NOUN}\s{{0,2}}+{phrases.LEAD}|(?=(?-i:[AB])))(?P<letter>[AB12])(?!\w|['’])")
+_CONCEDED = re.compile(
+    r"[\s*_.,;)\]—–-]{1,6}(?:though|although|while|whereas|even\sthough)\s\W{0,6}(?:the\s|\w{1,12}\s)?\Z", re.I
+)
 _OR = re.compile(r"[\s.,\"'”’*_`)\]]{0,8}or[\s\"'“‘*_`(\[]{0,8}", re.I)
 _RANK: dict[Grade, int] = {"conceded": -1, "loose": -1, "plain": 0, "concluding": 1, "announced": 2, "label": 3}
 _ENDS = re.compile(r"[ .\n]{0,40}+\Z")
@@ -64,9 +73,14 @@ def weigh(text: str, found: list[Sentence], target: Target) -> Reading:
     if chosen is None:
         return Reading(None, "no sentence says which one is better" if not loose else _LOOSE)
     others = tuple(each for each in found if each.slot != chosen.slot)
-    reason = _unsure(text, chosen, others) or _unfinished(text, chosen) or _concedes_all(text, chosen, conceded)
+    reason = (
+        _unsure(text, chosen, others)
+        or _unfinished(text, chosen)
+        or _concedes_all(text, chosen, conceded)
+        or _turns_to_one(text, chosen)
+    )
     against = next((each for each in loose if each.slot != chosen.slot and each.start >= chosen.end), None)
-    if not reason and against is not None and chosen.grade == "plain":
+    if not reason and against is not None and chosen.grade in ("plain", "label"):
         reason = f"what follows the verdict says the opposite: {text[against.start : against.end]!r}"
     if reason:
         return Reading(None, reason)
@@ -78,6 +92,13 @@ def firmest(text: str) -> Sentence | None:
     """The last of the most firmly stated verdicts in words or brackets, if there are any."""
     said = (each for each in sentences(text) if each.grade != "conceded")
     return max(said, key=lambda each: (_RANK[each.grade], each.start), default=None)
+
+
+def concession(rest: str) -> Sentence | None:
+    """The verdict that the text right after a label concedes: "[[A]], though B is better"."""
+    return next(
+        (each for each in sentences(rest) if each.grade == "conceded" and _CONCEDED.match(rest, 0, each.start)), None
+    )
 
 
 def sentences(text: str) -> list[Sentence]:
@@ -146,6 +167,17 @@ def _concedes_all(text: str, chosen: Sentence, conceded: list[Sentence]) -> str:
         if each.slot != chosen.slot and (near or (low is chosen and _CONCESSION.fullmatch(gap))):
             return f"the verdict concedes the opposite: {text[low.start : high.end][:120]!r}"
     return ""
+
+
+def _turns_to_one(text: str, chosen: Sentence) -> str:
+    """Why not, if the sentence after a tie turns to one of the responses alone: "Tied. However, A has the edge"."""
+    turn = _TURN.match(text, chosen.end) if chosen.slot == "tie" else None
+    if turn is None:
+        return ""
+    sentence = _SENTENCE_END.split(text[turn.end() : turn.end() + _SENTENCE], maxsplit=1)[0]
+    if len({_slot_of(match) for match in _NAMED.finditer(sentence)}) != 1 or _IF.search(sentence):
+        return ""
+    return f"what follows the tie turns to one of the two: {sentence.strip()[:120]!r}"
 
 
 def _unfinished(text: str, chosen: Sentence) -> str:
