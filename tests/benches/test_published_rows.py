@@ -162,3 +162,38 @@ def test_a_bench_is_described_with_its_files_their_checks_and_the_ids_of_respons
     for bench in map(load_bench, names()):
         if bench.state == "schema only" and not bench.name.startswith("mllm-as-a-judge"):
             assert any(re.search(r"\b(at|card|page)\b", each) for each in bench.checked), bench.name
+
+
+def test_responses_are_brought_to_rows_without_an_id_by_their_number_and_what_is_left_out_is_told(
+    tmp_path: Path,
+) -> None:
+    """The ids were lines: "1", "1#2" of a JSON file in one line, others of one that is indented."""
+    row = {"question_type": "attribute", "image_src": "p.png", "gt_answer": "red"}
+    rows = [{**row, "question": f"What is {place}?"} for place in range(3)]
+    _picture(tmp_path / "p.png")
+    answers = [{"id": "2", "response": "It is 1."}, {"id": "9", "response": "?"}]
+    (tmp_path / "answers.jsonl").write_text("".join(json.dumps(each) + "\n" for each in answers))
+    for indent in (None, 2):
+        (tmp_path / "response_template.json").write_text(json.dumps(rows, indent=indent))
+        assert [item.id for item in read_rows(load_bench("mmhal"), tmp_path).items] == ["1", "2", "3"]
+        done = run("run", "mmhal", "--judge", "mock:constant", "--data", tmp_path, "--responses",
+                   tmp_path / "answers.jsonl", "--out", tmp_path / f"out{indent}")  # fmt: skip
+        assert done.exit_code == 0, done.exception
+        assert "1 response for other ids left out: 9" in done.stderr
+        assert "2 prompts without a response left out: 1, 3" in done.stderr
+        asked = (tmp_path / f"out{indent}/mmhal/items.jsonl").read_text()
+        assert "What is 1?" in asked
+        assert "What is 0?" not in asked
+
+
+def test_rows_of_several_files_without_an_id_are_numbered_through(tmp_path: Path) -> None:
+    import pyarrow as arrow
+    from pyarrow import parquet
+
+    _picture(tmp_path / "p.png")
+    picture = {"bytes": (tmp_path / "p.png").read_bytes(), "path": "p.png"}
+    (tmp_path / "data").mkdir()
+    for n in range(2):
+        rows = [{"Question": f"q{n}{place}", "Answer": "a", "image": picture} for place in range(2)]
+        parquet.write_table(arrow.Table.from_pylist(rows), tmp_path / f"data/test-0000{n}-of-00002.parquet")
+    assert [item.id for item in read_rows(load_bench("l-wilder"), tmp_path).items] == ["1", "2", "3", "4"]

@@ -77,12 +77,12 @@ def read_rows(
     bare = _maker(bench, rubrics, data, native=False) if native else None  # a rendered prompt holds its response too
     read = _NATIVE if native else {name for each in (bench.fields, *bench.variants.values()) for name in each}
     raters: dict[str, dict[str, Any]] = {}
-    for file, record, variant in _records_of(bench, files):
+    for file, record, number, variant in _records_of(bench, files):
         try:
-            found = make(record.value, file, record.line, variant)
+            found = make(record.value, file, number, variant)
             found["id"] = _unique(found.get("id"), seen)
             item = item_from(found, path=file.path, line=record.line, root=_root(data, file))
-            plain = item if bare is None else _plain(bare, record.value, file, record.line, variant)
+            plain = item if bare is None else _plain(bare, record.value, file, number, variant)
             if plain is not None and (plain.instruction or plain.context):
                 item = replace(item, meta={PROMPT: prompt_id(plain), **item.meta})
             gone = _missing_pictures(item)
@@ -159,12 +159,18 @@ def _placed(error: DataError, path: str, line: int) -> DataError:
     return DataError(str(error).removeprefix(f"field {error.field!r}: "), path=path, line=line, field=error.field)
 
 
-def _records_of(bench: Bench, files: Sequence[BenchFile]) -> Iterator[tuple[BenchFile, Record, str]]:
-    """Each row of the files, once for each variant of the bench."""
+def _records_of(bench: Bench, files: Sequence[BenchFile]) -> Iterator[tuple[BenchFile, Record, int, str]]:
+    """Each row of the files with its number, once for each variant of the bench.
+
+    A row without an id is named by its number: that of its line, or among the rows where responses refer to it.
+    """
+    brought, place = bench.responses == "to be brought", 0
     for file in files:
+        place = 0 if len(bench.source.files) > 1 else place
         for record in _records(file, bench.source.at):
+            place += 1
             for variant in bench.variants or ("",):
-                yield file, record, variant
+                yield file, record, place if brought else record.line, variant
 
 
 def _records(file: BenchFile, at: str) -> Iterator[Record]:
@@ -231,7 +237,7 @@ def _sheet(bench: Bench, row: Mapping[str, Any], known: Mapping[str, dict[str, A
 def _maker(bench: Bench, rubrics: Mapping[str, dict[str, Any]], data: Path | None, *, native: bool) -> Make:
     """The function that converts a row (of a variant) to an item in JSON form."""
 
-    def make(row: Mapping[str, Any], file: BenchFile, line: int, variant: str) -> dict[str, Any]:
+    def make(row: Mapping[str, Any], file: BenchFile, number: int, variant: str) -> dict[str, Any]:
         if native:
             found: dict[str, Any] = {
                 "instruction": due_at(row, bench.rendered),
@@ -252,7 +258,7 @@ def _maker(bench: Bench, rubrics: Mapping[str, dict[str, Any]], data: Path | Non
             found["instruction"] = [clip_part(clip, _root(data, file)), *parts]
         if rubrics:
             found["rubric"] = _sheet(bench, row, rubrics)
-        found.setdefault("id", f"{folder_of(file.path)}-{line}" if len(bench.source.files) > 1 else str(line))
+        found.setdefault("id", f"{folder_of(file.path)}-{number}" if len(bench.source.files) > 1 else str(number))
         if variant:
             found["id"] = f"{found['id']}/{variant}"
         if bench.responses == "to be brought" and bench.kind == "scores":
@@ -277,10 +283,10 @@ def _root(data: Path | None, file: BenchFile) -> str:
     return str(data if data is not None else file.local.parent)
 
 
-def _plain(make: Make, row: Mapping[str, Any], file: BenchFile, line: int, variant: str) -> Item | None:
+def _plain(make: Make, row: Mapping[str, Any], file: BenchFile, number: int, variant: str) -> Item | None:
     """The item of a row by its fields; None where the row, which is asked by its rendered prompt, lacks them."""
     try:
-        return item_from(make(row, file, line, variant), path=file.path, line=line)
+        return item_from(make(row, file, number, variant), path=file.path, line=number)
     except DataError:
         return None
 

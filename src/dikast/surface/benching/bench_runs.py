@@ -67,7 +67,7 @@ _GOLD_NAMED = (
 class BenchRun:
     """One bench prepared for a run: its items, what `bench.json` will say, the options and the format of the run.
 
-    `raters` is what each of several raters said, by item.
+    `raters` is what each of several raters said, by item, `left` what is to be told of the responses before the run.
     """
 
     bench: Bench
@@ -77,6 +77,7 @@ class BenchRun:
     told: JudgeRunOptions
     format: str | Format | None
     raters: dict[str, dict[str, Any]]
+    left: tuple[str, ...] = ()
 
 
 def prepare(
@@ -124,7 +125,7 @@ def prepare(
     )  # fmt: skip
     judged = JudgeRunOptions(ask=ask, draws=draws, replies=replies, media=media, spend=spend, pairs=pairs)
     kept = [_measured(each) for each in brought.items]
-    return BenchRun(bench, folder, kept, about, judged, form, brought.raters(rows.raters))
+    return BenchRun(bench, folder, kept, about, judged, form, brought.raters(rows.raters), brought.told)
 
 
 def _equated(bench: Bench, asked: BenchRunOptions) -> str | None:

@@ -129,7 +129,7 @@ def _ids_of(bench: "Bench") -> str:
     if bench.responses == "in the rows":
         return ""
     column = bench.fields.get("id") or ("" if not bench.reader else "that of the rows")
-    return f"; their id is {column or 'the number of the row (of a table, of its line)'}"
+    return f"; their id is {column or 'the number of the row, from 1'}"
 
 
 def _prompts_of(bench: "Bench") -> str:
@@ -175,6 +175,8 @@ def run(
     for each, opened in zip(made, judges, strict=True):
         if not shown.json and not spend.dry_run:
             echo(f"== {each.bench.name}: {counted(len(each.items), 'item')}", err=True)
+        for note in () if shown.quiet or shown.json else each.left:
+            echo(f"  ! {note}", err=True)
         done = run_bench(each, opened, quiet=shown.quiet)
         found[each.bench.name] = done
         if spend.dry_run:
