@@ -29,7 +29,7 @@ from dikast.annotation.labelling_server import LabelServer
 from dikast.annotation.precision import Left, stop_rule
 from dikast.annotation.session import Shares, opened
 from dikast.audit.estimate import Estimate
-from dikast.core.errors import UserError
+from dikast.core.errors import RunError, UserError
 from dikast.core.gold import stated
 from dikast.core.records import read_items
 from dikast.core.rubric import Rubric, load_rubric
@@ -481,3 +481,23 @@ def test_a_rater_is_told_where_a_label_cannot_be_saved_and_labels_on_when_it_can
     asyncio.run(labelling())
     assert served.stop() == 0
     assert sorted(row["human_1"] for row in table(tmp_path / "labels" / "labels.csv")) == ["2", "4"]
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_full_disk_is_told_as_such_before_the_first_page(begun: bool, tmp_path: Path) -> None:
+    """Where the database can be opened and no page beside it can: `pragma` fails first."""
+    with runs.small_disk(tmp_path / "disk", 2) as disk:
+        told = []
+        for leave in range(0, 65_536, 8_192):
+            out = disk / f"out-{leave}"
+            out.mkdir()
+            if begun:
+                LabelStore(out).close()
+            filling = runs.fill(disk, leave)
+            try:
+                LabelStore(out).close()
+            except RunError as error:
+                told.append(str(error))
+            filling.unlink()
+        assert 0 < len(told) < 8
+        assert all("labels.sqlite: cannot be read or written" in each for each in told)

@@ -64,8 +64,9 @@ class LabelStore:
         self.path = folder / FILE
         fresh = not self.path.exists()
         try:
-            self._db = sqlite3.connect(self.path, isolation_level=None)
-            found = self._db.execute("pragma user_version").fetchone()[0]
+            with database_at(self.path):
+                self._db = sqlite3.connect(self.path, isolation_level=None)
+                found = self._db.execute("pragma user_version").fetchone()[0]
         except sqlite3.DatabaseError as error:
             raise UserError(f"{self.path}: not a database of labels ({error}); restore a copy of it") from None
         if found > _ACTIVE:
@@ -76,11 +77,11 @@ class LabelStore:
             self._db.execute("pragma journal_mode=wal")
             self._db.execute("pragma wal_checkpoint(truncate)")  # of a process that was killed
             self._writing = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
+            for each in (self._db, self._writing):
+                each.execute("pragma wal_autocheckpoint=0")  # while it is open only the log grows: copies are whole
+                each.execute("pragma synchronous=full")
+                each.execute("pragma foreign_keys=on")
         self._identity = identity_of(self.path)
-        for each in (self._db, self._writing):
-            each.execute("pragma wal_autocheckpoint=0")  # while it is open only the log grows: copies are whole
-            each.execute("pragma synchronous=full")
-            each.execute("pragma foreign_keys=on")
         self._active = found == _ACTIVE
         self.begun = found in (VERSION, _ACTIVE)
         if not fresh and not self.begun and self._db.execute("select count(*) from sqlite_master").fetchone()[0]:

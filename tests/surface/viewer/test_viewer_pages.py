@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -442,3 +443,36 @@ def test_the_pairs_that_a_ranking_asked_in_one_order_are_shown_as_such(tmp_path:
     assert sum(row.said.endswith(" in one order") for row in shown) == once
     assert all((row.gap is None) == row.said.endswith(" in one order") for row in shown)
     assert run.compared == len(asked) - once  # figures are of joint verdicts alone
+
+
+def _halved(index: Path) -> None:
+    size = index.stat().st_size
+    with index.open("r+b") as file:
+        file.seek(size // 3)
+        file.write(b"x" * (size // 3))
+
+
+def test_an_index_that_is_damaged_while_it_is_shown_is_made_again(tmp_path: Path) -> None:
+    items = runs.write_jsonl(tmp_path / "items.jsonl", runs.rows(100))
+    grade(items, tmp_path / "runs" / "one", "mock:oracle")
+    index = tmp_path / "runs" / ".dikast-view.sqlite"
+    damage: list[Callable[[], object]] = [
+        lambda: index.write_bytes(b"no database"), lambda: index.write_bytes(b""), index.unlink,
+        lambda: os.truncate(index, 5000), lambda: _halved(index),
+    ]  # fmt: skip
+    viewed = Viewed(tmp_path / "runs")
+    try:
+        for do in damage:
+            assert "100 of 100 rows" in viewed.get("/run", of="one")
+            do()
+            assert "1 of 1 runs" in viewed.get("/")
+            assert "100 of 100 rows" in viewed.get("/run", of="one")
+        index.unlink()
+        index.mkdir()
+        status, page = viewed.ask("/run", of="one")
+        assert status == 400
+        assert f"{index}: not a file that the viewer wrote; remove it" in words(page)
+        index.rmdir()
+        assert "100 of 100 rows" in viewed.get("/run", of="one")
+    finally:
+        viewed.stop()

@@ -1,6 +1,7 @@
 """Releasing: the same tensors under the Hub's names, from one file or several; damaged files are named."""
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dikast.core.errors import DataError, MissingExtra, UserError
+from dikast.core.errors import DataError, MissingExtra, RunError, UserError
 from dikast.core.runs.run_files import check_model
 
 pytest.importorskip("torch")
@@ -21,7 +22,7 @@ from safetensors.torch import load_file
 
 from dikast.training.models.merge import Recipe, merge
 from dikast.training.models.release import release
-from runs import environment
+from runs import environment, fill, small_disk
 
 SPECIAL = ["<image>", "<judge>"]
 
@@ -91,6 +92,17 @@ def put(name: str, text: str) -> Callable[[Path], object]:
     return lambda folder: (folder / name).write_text(text, "utf-8")
 
 
+PIPED = ("config.json", "model.safetensors", "tokenizer.json")
+
+
+def piped(name: str) -> Callable[[Path], object]:
+    def change(folder: Path) -> None:
+        (folder / name).unlink()
+        os.mkfifo(folder / name)
+
+    return change
+
+
 def gone(name: str) -> Callable[[Path], object]:
     return lambda folder: (folder / name).unlink()
 
@@ -108,6 +120,7 @@ def gone(name: str) -> Callable[[Path], object]:
         (put("processor_config.json", "{}"), "processor_config.json: field 'image_processor': is missing"),
         (put("tokenizer_config.json", '"x"'), "tokenizer_config.json: is not a JSON object"),
         (gone("tokenizer.json"), "tokenizer.json: is missing"),
+        *((piped(name), rf"{name}: a pipe or a device in the place of a file") for name in PIPED),
     ],
 )
 def test_what_is_missing_or_damaged_is_named_and_nothing_is_written(
@@ -187,3 +200,12 @@ def test_a_missing_library_is_named(missing: str, model: Path, tmp_path: Path, m
 
     with pytest.raises(MissingExtra, match=r"dikast\[hf\]"):
         anew(model, tmp_path / "out")
+
+
+def test_a_full_disk_is_told_with_the_folder_that_was_to_be_written(model: Path, tmp_path: Path) -> None:
+    (model / "README.md").write_bytes(b"x" * 300_000)  # the first file that is copied
+    with small_disk(tmp_path / "disk", 1) as disk:
+        fill(disk, 100_000)
+        with pytest.raises(RunError, match=r"disk/out: cannot be written \(No space left on device\): free space"):
+            release(model, disk / "out")
+        assert not (disk / "out").exists()

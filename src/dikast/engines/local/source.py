@@ -11,7 +11,7 @@ from typing import Any
 
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import UserError, require
-from dikast.core.runs.run_files import check_model
+from dikast.core.runs.run_files import check_model, refuse_special
 from dikast.core.text import near_miss
 from dikast.engines.local.trusted import refuse_foreign_code
 
@@ -99,6 +99,7 @@ def locate(source: str, revision: str | None = None, *, base: str | None = None,
 def _checked(found: ModelSource, name: str, base: str | None, under: str, nothing: str) -> ModelSource:
     """The source itself if it is a model; the base that it goes over, with it, if it is an adapter."""
     written = found.folder / "adapter_config.json"
+    refuse_special(found.folder)
     refuse_foreign_code(found.folder)
     if (found.folder / "config.json").is_file() and not (base and written.is_file()):
         if base:

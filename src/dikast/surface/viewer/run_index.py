@@ -21,6 +21,7 @@ import orjson
 
 from dikast.core.errors import RunError, UserError, database_at
 from dikast.core.runs.run_files import VERDICTS
+from dikast.surface.viewer.index_tables import TABLES, DamagedIndex, is_damaged, own_schema, schema_of
 from dikast.surface.viewer.indexed_rows import indexed_rows
 from dikast.surface.viewer.run_folders import (
     UNREAD,
@@ -40,19 +41,6 @@ _LOOK_SECONDS = 0.15  # seconds of reading locks and summaries in one transactio
 _PAUSE = 0.01  # seconds in which a page may be made while the runs of a new index are being looked at
 _REST = 10  # a run being written is read again after so many times what reading it took
 BEHIND = f"mark != indexed and kind != 'panel' and state != '{UNREAD}'"  # runs whose verdicts are still to be read
-_TABLES = """
-create table run(id integer primary key, path text not null unique, signature text not null, mark text not null,
-    indexed text not null, state text not null, kind text not null, judge text not null, data text not null,
-    rubric text not null, format text not null, planned integer not null, answered integer not null,
-    failed integer not null, figure text not null, cost real, written real not null, recorded integer not null,
-    why text not null, judge_hash text not null, format_hash text not null, differing integer,
-    compared integer not null, rows integer not null, search text not null);
-create table row(run integer not null, place integer not null, anchor text not null, item text not null,
-    criterion text not null, status text not null, said text not null, gold text not null, gap real,
-    rubric text not null, asked text not null, offsets text not null, kept text not null,
-    primary key(run, place)) without rowid;
-create index row_at on row(anchor, run);
-"""
 _FACTS = tuple(each.name for each in fields(RunFacts) if each.name != "lock")
 
 
@@ -106,6 +94,7 @@ class RunIndex:
     def __init__(self, root: Path, file: Path | None = None) -> None:
         self.root = root
         self._scratch = None
+        self._mending = threading.Lock()
         self._writing, self._looked, self._listed = threading.Lock(), -1e9, False
         self._took: dict[str, tuple[float, float]] = {}  # run -> when it was read last, and how long that took
         self.path = file or root / FILE
@@ -114,8 +103,8 @@ class RunIndex:
             self.path = Path(self._scratch.name) / FILE
         self._begin()
 
-    def _begin(self) -> None:
-        """Open the index, or begin a new one where it is of another version or no database."""
+    def _begin(self, *, anew: bool = False) -> None:
+        """Open the index, or begin a new one where it is of another version or no database, or `anew`."""
         files = [Path(f"{self.path}{end}") for end in ("", "-wal", "-shm", "-journal")]
         for each in files:  # SQLite follows links, and waits for whom a pipe leads to
             if each.is_symlink() or (each.exists() and not each.is_file()):
@@ -124,24 +113,37 @@ class RunIndex:
             try:
                 with database_at(self.path), closing(sqlite3.connect(self.path, timeout=30.0)) as db:
                     found = db.execute("pragma user_version").fetchone()[0]
-                    if found == index_version() and _schema(db) == _own_schema():
+                    if not anew and found == index_version() and schema_of(db) == own_schema():
                         return
                     if found == 0 and not db.execute("select count(*) from sqlite_master").fetchone()[0]:
                         db.execute("pragma journal_mode=wal")
-                        db.executescript(f"begin immediate; {_TABLES} pragma user_version={index_version()}; commit;")
+                        db.executescript(f"begin immediate; {TABLES} pragma user_version={index_version()}; commit;")
                         return
             except sqlite3.DatabaseError:
                 pass
+            anew = False
             for each in files:
                 each.unlink(missing_ok=True)
         raise UserError(f"{self.path}: the index cannot be written; remove it")
 
     @contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:
-        """A connection of its own; RunError where the machine cannot read or write the index."""
-        with database_at(self.path), closing(sqlite3.connect(self.path, timeout=30.0, isolation_level=None)) as db:
-            db.execute("pragma synchronous=off")
-            yield db
+        """A connection of its own; RunError where the machine cannot read or write the index, DamagedIndex where
+        something else did.
+        """
+        try:
+            with database_at(self.path), closing(sqlite3.connect(self.path, timeout=30.0, isolation_level=None)) as db:
+                db.execute("pragma synchronous=off")
+                yield db
+        except (sqlite3.DatabaseError, RunError, ValueError) as error:
+            if not is_damaged(self.path):
+                raise
+            with self._mending:
+                if is_damaged(self.path):  # else another page has begun it anew meanwhile
+                    self._begin(anew=True)
+                    self._looked, self._listed = -1e9, False
+                    self._took.clear()
+            raise DamagedIndex(f"{self.path}: was damaged ({error}) and is made again: load the page again") from error
 
     def look(self) -> None:
         """Bring the list of runs up to date: new, changed and removed folders; verdicts are not read.
@@ -342,17 +344,6 @@ class RunIndex:
         """Remove an index that could not lie beside the runs."""
         if self._scratch is not None:
             self._scratch.cleanup()
-
-
-def _schema(db: sqlite3.Connection) -> list[tuple[str, str]]:
-    """What is in a database besides SQLite's own: an index of somebody else may have other tables, or triggers."""
-    return list(db.execute("select name, sql from sqlite_master where sql is not null order by name"))
-
-
-def _own_schema() -> list[tuple[str, str]]:
-    with closing(sqlite3.connect(":memory:")) as db:
-        db.executescript(_TABLES)
-        return _schema(db)
 
 
 def index_version() -> int:

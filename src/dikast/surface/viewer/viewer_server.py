@@ -9,6 +9,7 @@ from aiohttp import web
 from dikast.annotation.own_pages import form_of, guard, html, serve_pages
 from dikast.core.errors import RunError, UserError
 from dikast.serving.delivery import LOOPBACK
+from dikast.surface.viewer.index_tables import DamagedIndex
 from dikast.surface.viewer.item_notes import add_note, take_back
 from dikast.surface.viewer.run_index import RunIndex, keep_reading
 from dikast.surface.viewer.viewer_pages import NotHere, ViewerPages, link, policy
@@ -45,7 +46,10 @@ class ViewerServer:
     def _shown(self, page: Callable[[web.Request], str]) -> Callable[[web.Request], "asyncio.Future[web.Response]"]:
         async def answer(request: web.Request) -> web.Response:
             try:
-                return html(await asyncio.to_thread(page, request))
+                try:
+                    return html(await asyncio.to_thread(page, request))
+                except DamagedIndex:  # it has been begun anew
+                    return html(await asyncio.to_thread(page, request))
             except (UserError, RunError) as error:
                 found = html(self.pages.problem(str(error)))
                 found.set_status(404 if isinstance(error, NotHere) else 400)

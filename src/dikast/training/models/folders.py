@@ -1,5 +1,6 @@
 """Model folders: reading with the file named in every error, and writing all files or none."""
 
+import errno
 import math
 import shutil
 from collections.abc import Iterator
@@ -11,7 +12,15 @@ import orjson
 
 from dikast.core.errors import DataError, RunError, UserError
 from dikast.core.output_folder import one_writer
-from dikast.core.runs.run_files import CHECKSUMS, changed_files, check_model, checksum, record_all, recorded
+from dikast.core.runs.run_files import (
+    CHECKSUMS,
+    changed_files,
+    check_model,
+    checksum,
+    record_all,
+    recorded,
+    refuse_special,
+)
 from dikast.training.models.tensor_files import SIZES
 
 if TYPE_CHECKING:
@@ -37,6 +46,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     """The configuration of the model in a folder; UserError if there is none."""
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder")
+    refuse_special(folder)
     if not (folder / "config.json").is_file():
         raise UserError(f"{folder}: this folder holds no model (no config.json in it)")
     return read_json(folder / "config.json")
@@ -139,10 +149,11 @@ def laid_out(out: Path, *, replace: bool = False) -> Iterator[Path]:
             else:
                 around.rename(target)
         except OSError as error:
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # copying names its source even so
             path = Path(error.filename or target).resolve()
-            if not any(path.is_relative_to(own) for own in (around, target)):
+            if not full and not any(path.is_relative_to(own) for own in (around, target)):
                 raise DataError(f"cannot be read ({_why(error)}): copy the file again", path=error.filename) from error
-            raise RunError(f"{out}: cannot be written ({error}): free space, or name another folder") from error
+            raise RunError(f"{out}: cannot be written ({_why(error)}): free space, or name another folder") from error
 
 
 def _move(made: Path, target: Path) -> None:
