@@ -63,6 +63,8 @@ class LabelStore:
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE
         fresh = not self.path.exists()
+        if not fresh and not self.path.is_file():
+            raise UserError(f"{self.path}: not a database of labels: restore a copy of it")
         try:
             with database_at(self.path):
                 self._db = sqlite3.connect(self.path, isolation_level=None)
