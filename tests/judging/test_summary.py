@@ -226,6 +226,7 @@ def test_a_criterion_on_several_scales_has_a_mean_of_goodness(tmp_path: Path) ->
     found = grade_file(judge, Source(str(path)), tmp_path / "run")["criteria"]["good"]
     assert found["mean_score"] is None
     assert found["mean_goodness"]["value"] == pytest.approx(2.3 / 3)
+    assert found["labels"] == {"2 of 0-10": 1, "3 of 1-5": 1, "pass of pass/fail": 1}  # never pooled over scales
     one = grade_file(judge, Source(str(path), limit=1), tmp_path / "one")["criteria"]["good"]
-    assert one["mean_score"]["value"] == 3
+    assert (one["mean_score"]["value"], one["labels"]) == (3, {"3": 1})
     assert "mean_goodness" not in one

@@ -179,7 +179,7 @@ class Tally:
     reasons: Counter[str] = field(default_factory=Counter)
     examples: dict[str, str] = field(default_factory=dict)  # of each kind of reason, the first
     counts: Counts = field(default_factory=Counts)
-    labels: dict[str, Counter[str]] = field(default_factory=dict)
+    labels: dict[str, Counter[tuple[str, Scale | None]]] = field(default_factory=dict)
     orders: dict[str, dict[str, Counter[str]]] = field(default_factory=dict)  # of pairs, by the response shown first
     scores: dict[str, Values] = field(default_factory=dict)
     good: dict[str, Values] = field(default_factory=dict)  # as `scores`, of goodness
@@ -214,15 +214,16 @@ class Tally:
             return
         if criterion not in self.labels:
             self.labels[criterion] = Counter()
-        self.labels[criterion][record["label"]] += 1
+        name = str((record.get("hashes") or {}).get("rubric"))
+        rubric = self.rubrics.get(name)
+        self.labels[criterion][record["label"], None if rubric is None else rubric.scale] += 1
         score = record["score"]
         if score is not None:
             if criterion not in self.scores:
                 self.judged_by[criterion], self.scores[criterion], self.good[criterion] = set(), Values(), Values()
-            name = str((record.get("hashes") or {}).get("rubric"))
             self.judged_by[criterion].add(name)
             self.scores[criterion].add(item, score)
-            if (rubric := self.rubrics.get(name)) is not None:
+            if rubric is not None:
                 self.good[criterion].add(item, rubric.scale.goodness(score))
 
     def _add_usage(self, usage: Mapping[str, Any]) -> None:
@@ -261,7 +262,7 @@ class Tally:
             "failures": {self.examples[kind]: count for kind, count in self.reasons.most_common(5)},
             "criteria": {
                 criterion: {
-                    "labels": dict(sorted(labels.items())),
+                    "labels": _by_scale(labels),
                     **self._means(criterion),
                 }
                 for criterion, labels in sorted(self.labels.items())
@@ -276,6 +277,15 @@ class Tally:
             criterion: {order: dict(sorted(labels.items())) for order, labels in sorted(orders.items())}
             for criterion, orders in sorted(self.orders.items())
         }
+
+
+def _by_scale(given: Counter[tuple[str, Scale | None]]) -> dict[str, int]:
+    """How often each label was given; where they are of several scales, as `2 of 1-10`."""
+    several = len({scale for _, scale in given}) > 1
+    counts = Counter[str]()
+    for (label, scale), n in given.items():
+        counts[f"{label} of {scale}" if several and scale is not None else label] += n
+    return dict(sorted(counts.items()))
 
 
 def preference_summary(preferences: Iterable[Preference]) -> dict[str, Any]:
