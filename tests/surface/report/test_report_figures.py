@@ -1,10 +1,13 @@
-"""The names in a figure do not run into each other, however long they are."""
+"""Figures show the numbers that they are of, and their names do not run into each other, however long they are."""
 
 import itertools
 import re
+from pathlib import Path
 
+import numpy as np
 import pytest
 
+import runs
 from dikast.surface.report.figures import WIDTH, histogram
 
 LETTER = 10.3  # units of the figure's width that a letter takes on a phone
@@ -39,3 +42,142 @@ def test_names_of_labels_do_not_overlap(names: list[str], below: bool, gold: int
     for x, wide in re.findall(r'<rect x="([\d.]+)" y="[\d.]+" width="([\d.]+)"', drawn):
         assert float(x) + float(wide) <= WIDTH
     assert drawn.count("<rect") == len(names) * (2 if gold else 1)
+
+
+CELL = re.compile(r"<t[dh][^>]*>(.*?)</t[dh]>")
+DOT = re.compile(r'<circle cx="([\d.]+)"[^>]*><title>(\w+): (-?[\d.]+) \[(-?[\d.]+), (-?[\d.]+)\]')
+
+
+@pytest.fixture(scope="module")
+def panel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three judges on 90 responses of three topics, and their page."""
+    folder = tmp_path_factory.mktemp("panel")
+    rows = [{**row, "topic": ("arithmetic", "baking", "chess")[k % 3]} for k, row in enumerate(runs.rows(90))]
+    judges = [
+        word for seed, r in ((1, 0.9), (2, 0.6), (3, 0.3)) for word in ("--judge", f"mock:oracle,r={r},seed={seed}")
+    ]
+    _done("grade", runs.write_jsonl(folder / "items.jsonl", rows), *judges, "--rubric", "helpfulness", "--out",
+          folder / "run", "-q")  # fmt: skip
+    _done("report", folder / "run", "-o", folder / "r.html", "--draws", 200, "--queue", 3, "--by", "topic")
+    return folder
+
+
+def _done(*words: object) -> None:
+    done = runs.dikast_here(*words)
+    assert done.returncode == 0, done.stderr
+
+
+def _figures(page: Path, title: str) -> list[str]:
+    found = re.findall(r'<figure class="panel[^"]*"><figcaption>(.*?)</figure>', page.read_text("utf-8"), re.S)
+    return [each for each in found if each.startswith(title)]
+
+
+def _scores(run: Path) -> dict[str, float]:
+    return {row["question"]["item"]: row["score"] for row in runs.lines(run / "verdicts.jsonl")}
+
+
+def _judges(panel: Path) -> list[Path]:
+    return sorted(each for each in (panel / "run").iterdir() if each.is_dir())
+
+
+def test_slices_are_a_forest_plot_worst_first_drawn_to_scale(panel: Path) -> None:
+    """Pearson's correlation of each slice, computed here from the verdicts, as a dot with its interval on one scale."""
+    drawn = _figures(panel / "r.html", "Agreement by slice (By topic: 3 slices): pearson, worst first")
+    assert len(drawn) == 4  # the joint verdict and each judge
+    for figure, run in zip(drawn[1:], _judges(panel), strict=True):
+        score = _scores(run)
+        wanted = {}
+        for first, topic in enumerate(("arithmetic", "baking", "chess")):
+            ids = range(first, 90, 3)
+            wanted[topic] = np.corrcoef([score[f"i{k}"] for k in ids], [k % 5 + 1 for k in ids])[0, 1]
+        dots = [(float(x), name, *map(float, more)) for x, name, *more in DOT.findall(figure)]
+        assert [each[1] for each in dots] == sorted(wanted, key=lambda name: wanted[name])
+        lines = re.findall(r'<line x1="([\d.]+)"[^>]* x2="([\d.]+)"[^>]* class="interval"', figure)
+        (left, *_), (right, *_) = min(dots), max(dots)
+        scale = (right - left) / (max(each[2] for each in dots) - min(each[2] for each in dots))
+        for (x, name, value, low, high), ends in zip(dots, lines, strict=True):
+            assert value == pytest.approx(wanted[name], abs=0.0006)
+            assert low < value < high
+            for at, end in zip((low, high), ends, strict=True):
+                assert float(end) == pytest.approx(
+                    x + (at - value) * scale, abs=0.2 + 0.0025 * scale
+                )  # printed to .001
+        rows = [CELL.findall(row) for row in re.findall(r"<tr>(.*?)</tr>", figure)[1:]]
+        assert [row[0] for row in rows] == [each[1] for each in dots]  # the same in the table for screen readers
+        assert [row[1] for row in rows] == [f"{v:.3f} [{low:.3f}, {high:.3f}]" for _, _, v, low, high in dots]
+        assert {row[2] for row in rows} == {"30"}
+
+
+def test_judge_against_judge_is_their_correlation(panel: Path) -> None:
+    (figure,) = _figures(panel / "r.html", "Judge against judge: pearson")
+    head, *rows = [CELL.findall(row) for row in re.findall(r"<tr>(.*?)</tr>", figure)]
+    assert [row[0] for row in rows] == head[1:]
+    scores = [list(_scores(run).values()) for run in _judges(panel)]
+    assert len(rows) == len(scores) == 3
+    wanted = np.array(np.corrcoef(scores))
+    for i, row in enumerate(rows):
+        for j, cell in enumerate(row[1:]):
+            assert cell == ("–" if i == j else f"{wanted[i, j]:.2f}<small>n 90</small>")
+
+
+def test_the_opened_item_marks_the_chosen_level_and_draws_the_probabilities(panel: Path) -> None:
+    """Of each row: the level that the verdict names, and bars as high as the recorded probabilities, the verdict's
+    filled and gold's underlined.
+    """
+    text = (panel / "r.html").read_text("utf-8")
+    verdicts = [{row["question"]["item"]: row for row in runs.lines(run / "verdicts.jsonl")} for run in _judges(panel)]
+    seen = 0
+    for number, said in enumerate(verdicts, 2):  # the first page is that of the joint verdict
+        opened = re.findall(
+            rf'<details class="entry" id="v-\w+-{number}".*?(?=<details class="entry"|</section>)', text, re.S
+        )
+        for entry in opened:
+            found = re.search(r'<span class="deep">(i\d+)</span>', entry)
+            assert found is not None
+            verdict, gold = said[found[1]], int(found[1][1:]) % 5 + 1
+            assert re.findall(r'<dt class="chosen">(.*?)</dt>', entry) == [verdict["label"]]
+            assert re.findall(r"<dt>(.*?)</dt>", entry) == [each for each in "12345" if each != verdict["label"]]
+            assert entry.count("← chosen") == 1
+            bars = re.findall(r'height="([\d.]+)" rx="2" class="(\w+)"><title>(\d): ([\d.]+)</title>', entry)
+            assert [each[2] for each in bars] == list("12345")
+            for height, kind, label, told in bars:
+                p = verdict["distribution"][label]
+                assert float(told) == pytest.approx(p, abs=0.0006)
+                assert float(height) == pytest.approx(max(44 * p, 0.75), abs=0.06)
+                assert kind == ("judge" if label == verdict["label"] else "other")
+            lines = re.findall(r'<line x1="([\d.]+)"[^>]*class="goldline"', entry)
+            assert [float(each) for each in lines] == [34 * (gold - 1) + 6]
+            seen += 1
+    assert seen == 3 * (3 + 50)  # the queue and the sample of each judge
+
+
+def test_the_pairwise_matrix_is_counted_by_hand(tmp_path: Path) -> None:
+    """The share that the row wins of its pairs with the column, ties half; the other half of the matrix mirrors it."""
+    names = ("alpha", "beta", "gamma")
+    rows = runs.of_systems(120, 1, names=names)
+    items = runs.write_jsonl(tmp_path / "pairs.jsonl", rows)
+    _done("compare", items, "--judge", "mock:oracle", "--rubric", "helpfulness", "--out", tmp_path / "run", "-q")
+    _done("report", tmp_path / "run", "-o", tmp_path / "r.html", "--draws", 50, "--queue", 0, "--sample", 0)
+    joint: dict[str, set[str]] = {}
+    for verdict in runs.lines(tmp_path / "run" / "verdicts.jsonl"):
+        joint.setdefault(verdict["question"]["item"], set()).add(verdict["label"])
+    assert all(len(said) == 1 for said in joint.values())  # this judge says the same in both orders
+    won: dict[tuple[str, str], list[float]] = {}
+    for row in rows:
+        (label,) = joint[row["id"]]
+        share = {"a": 1.0, "b": 0.0, "tie": 0.5}[label]
+        won.setdefault((row["model_a"], row["model_b"]), []).append(share)
+        won.setdefault((row["model_b"], row["model_a"]), []).append(1 - share)
+    text = (tmp_path / "r.html").read_text("utf-8")
+    found = re.search(r"<summary>Head to head</summary>.*?</details>", text, re.S)
+    assert found is not None
+    head, *cells = [CELL.findall(row) for row in re.findall(r"<tr>(.*?)</tr>", found[0])]
+    assert sorted(head[1:]) == sorted(names)
+    for line in cells:
+        for column, cell in zip(head[1:], line[1:], strict=True):
+            if line[0] == column:
+                assert cell == "–"
+                continue
+            shares = won[line[0], column]
+            assert cell.startswith(f"{100 * sum(shares) / len(shares):.0f}%<small>")
+            assert f"n {len(shares)}" in cell

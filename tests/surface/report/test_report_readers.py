@@ -18,7 +18,17 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     items = runs.write_jsonl(folder / "march.jsonl", runs.of_systems(150, 1.5))
     judge = "mock:oracle,r=.9,failing=.02"
     done = runs.dikast_here(
-        "compare", items, "--judge", judge, "--rubric", "helpfulness", "--out", folder / "run", "--json"
+        "compare",
+        items,
+        "--judge",
+        judge,
+        "--rubric",
+        "helpfulness",
+        "--out",
+        folder / "run",
+        "--json",
+        "--price",
+        "1,4",
     )
     assert done.returncode in (0, 3), done.stderr
     done = runs.dikast_here("report", folder / "run", "-o", folder / "r.html", "--draws", 100, "--queue", 5)
@@ -64,23 +74,56 @@ def test_one_click_answers(question: str, page: Path, tab: Browser) -> None:
     assert re.search(words, tab.run(f"document.querySelector({where!r}).innerText"))
 
 
-LINKS = {  # the link at the top of the page, and the title that it leads to
-    "what did it cost?": ("in short", "Cost"),
-    "how many got no verdict?": ("in short", "Without a verdict"),
-    "does position matter?": ("figures", "Position bias"),
-    "which pairs?": ("figures", "Position bias by item"),
-    "does length matter?": ("figures", "How often the longer response wins"),
-    "is it calibrated?": ("figures", "Calibration"),
-    "what does it confuse?": ("figures", "Confusion matrix"),
-    "where does it fail?": ("where it fails", "Largest gaps first"),
-    "what are all the numbers?": ("all numbers", "Accuracy"),
+LINKS = {  # the link at the top of the page, the title that it leads to, and the answer in that part
+    "what did it cost?": ("in short", "Cost", r"Cost 0\.\d+ [\d,]+ tokens in \(0 cached\), [\d,]+ out"),
+    "how many got no verdict?": (
+        "in short",
+        "Without a verdict",
+        r"Without a verdict \d\.\d% \[\d\.\d%, \d\.\d%\], n 150 refused: \d",
+    ),
+    "does position matter?": (
+        "figures",
+        "Position bias",
+        r"verdicts in both orders .*same verdict in both orders [\d.]+ \[[\d.]+, [\d.]+\] 1\d\d first slot both",
+    ),
+    "which pairs?": ("figures", "Position bias by item", r"position bias by item shift pairs 0 1\d\d"),
+    "does length matter?": (
+        "figures",
+        "How often the longer response wins",
+        r"length judge gold n [\d.]+ to [\d.]+ times as long 0\.\d+ \[0\.\d+, 0\.\d+\] 0\.\d+ \[0\.\d+, 0\.\d+\] \d+",
+    ),
+    "is it calibrated?": (
+        "in short",
+        "Calibration error",
+        r"Calibration error \(ECE\) 0\.\d+ \[0\.\d+, 0\.\d+\] n 1\d\d",
+    ),
+    "where is it over-confident?": (
+        "figures",
+        "Calibration",
+        r"Numbers of the curve confidence accuracy n 0\.\d+ 0\.\d+ \[0\.\d+, 0\.\d+\] \d+",
+    ),
+    "what does it confuse?": (
+        "figures",
+        "Confusion matrix",
+        r"gold first second tie disagree none first 4\d \d+ \d+ 0 \d second",
+    ),
+    "where does it fail?": (
+        "where it fails",
+        "Largest gaps first",
+        r"gap 1\.00 said [ab] \([ab] / [ab]\), gold [ab] helpfulness Is \d+ even\? → (alpha|beta) \d+",
+    ),
+    "what are all the numbers?": (
+        "all numbers",
+        "Accuracy",
+        r"Accuracy .*accuracy \(all\) 1\d\d 0\.\d+ \[0\.\d+, 0\.\d+\]",
+    ),
 }
 
 
 @pytest.mark.parametrize("question", LINKS)
 def test_one_link_at_the_top_leads_to_the_answer(question: str, page: Path, tab: Browser) -> None:
-    """A title that people know, in the same part of the page; the part itself is at the top of the screen."""
-    link, title = LINKS[question]
+    """A title that people know, in the same part of the page, and the answer; the part is at the top of the screen."""
+    link, title, answer = LINKS[question]
     tab.open(page, width=1440, height=SCREEN)
     tab.run(f"[...document.querySelectorAll('.top nav a')].find(each => each.innerText == {link!r}).click()")
     tab.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
@@ -88,6 +131,10 @@ def test_one_link_at_the_top_leads_to_the_answer(question: str, page: Path, tab:
     assert 30 < tab.run(f"{part}.getBoundingClientRect().top") < SCREEN / 2
     titles = tab.run(f"[...{part}.querySelectorAll('h3, h4, figcaption')].map(e => e.innerText)")
     assert any(title.lower() in each.lower() for each in titles), titles
+    tab.run(f"{part}.querySelectorAll('details.data').forEach(each => each.open = true)")
+    tab.run(f"{part}.tagName == 'DETAILS' && ({part}.open = true)")
+    told = " ".join(tab.run(f"{part}.innerText").split()).replace(" , ", ", ")
+    assert re.search(answer, told, re.IGNORECASE), told
 
 
 def test_every_figure_has_its_numbers_as_a_table(page: Path, tab: Browser) -> None:

@@ -226,6 +226,44 @@ def test_a_rubric_that_changed_is_why(tmp_path: Path) -> None:
     assert set(cells) == {"rubric"}
 
 
+@pytest.mark.parametrize(
+    ("judge", "more", "why"),
+    [
+        ("mock:random,seed=7", [], "model"),
+        ("mock:random", ["--format", "score-first"], "prompt"),
+        ("mock:random,seed=7", ["--format", "score-first"], "model, prompt"),
+        ("mock:random,seed=7", ["--format", "score-first", "--rubric", "factuality"], "model, prompt, rubric"),
+    ],
+)
+def test_each_question_says_why_its_verdict_may_differ(judge: str, more: list[str], why: str, tmp_path: Path) -> None:
+    """In the list of questions, above it with the lines that differ, and on the page of one item."""
+    items = runs.write_jsonl(tmp_path / "items.jsonl", runs.rows(12))
+    rubric = {"name": "tone", "criterion": "Is it polite?", "scale": "1-5"}
+    other = {**rubric, "criterion": "Is it true?"}
+    for name, told in (("tone", rubric), ("other", other)):
+        (tmp_path / f"{name}.json").write_bytes(orjson.dumps(told))
+    given = [str(tmp_path / "other.json") if word == "factuality" else word for word in more]
+    own = given if "--rubric" in given else ["--rubric", str(tmp_path / "tone.json"), *given]
+    for name, words_ in (
+        ("one", ["--judge", "mock:random", "--rubric", str(tmp_path / "tone.json")]), ("two", ["--judge", judge, *own]),
+    ):  # fmt: skip
+        done = runs.dikast_here("grade", items, *words_, "--out", tmp_path / "runs" / name, "-q")
+        assert done.returncode == 0, done.stderr
+    pages = fresh(tmp_path)
+    for name in ("one", "two"):
+        pages.run({"of": name})
+    page = pages.compare({"show": "all"}, ["one", "two"])
+    rows = re.findall(r"<td>([^<]*)</td></tr>", page)
+    assert rows[-12:] == [why] * 12
+    names = re.findall(r"<summary>([^<]*)", page)
+    assert ("prompt" in names) is ("prompt" in why)
+    assert ("rubric tone" in names) is ("rubric" in why)
+    assert ("model and settings" in names) is ("model" in why)
+    assert ("- Is it polite?" in words(page)) is ("+ Is it true?" in words(page)) is ("rubric" in why)
+    given_item = dict(each.split("=") for each in urlsplit(first_link(page, "/item")).query.split("&"))
+    assert f"What differs between the two: {why}." in words(pages.item(given_item))
+
+
 def test_a_note_is_kept_with_the_run_and_outlives_the_index(tmp_path: Path) -> None:
     items = runs.write_jsonl(tmp_path / "items.jsonl", runs.rows(3))
     grade(items, tmp_path / "runs" / "one", "mock:oracle")
