@@ -152,3 +152,13 @@ def test_a_reader_can_leaf_through_the_replies(alignment: Path, tmp_path: Path, 
         assert tab.run(seen)
     assert tab.said == []
     assert len(tab.asked) == 1
+
+
+def test_long_replies_are_cut(alignment: Path, tmp_path: Path) -> None:
+    samples = alignment / "round-1/held-out/samples.jsonl"
+    rows = [json.loads(line) for line in samples.read_text().splitlines()]
+    samples.write_text("".join(json.dumps({**row, "response": "字" * 500_000}) + "\n" for row in rows))
+    write_alignment_report(alignment, [tmp_path / "page.html"])
+    text = (tmp_path / "page.html").read_text("utf-8")
+    assert len(text.encode()) < 1_000_000
+    assert text.count("(494,000 characters left out)") == 8  # of every third prompt of 24

@@ -26,7 +26,7 @@ from dikast.core.runs.run_files import AGAIN, check
 from dikast.core.runs.schema import RateForm, fields_misfit, misfit
 from dikast.core.text import markdown, printable
 from dikast.surface.report.conclusion import Conclusion
-from dikast.surface.report.contents import Thumb, Thumbs
+from dikast.surface.report.contents import Thumb, Thumbs, clipped
 from dikast.surface.report.subject import day_of
 
 KINDS = (".html", ".md", ".json")
@@ -283,7 +283,7 @@ def _beside(folder: Path, rounds: Sequence[Mapping[str, Any]]) -> tuple[str, lis
     found = []
     for name in chosen:
         content = [part for turn in first[name].instruction for part in turn.content]
-        words = "\n".join(part.text for part in content if isinstance(part, Text))
+        words = clipped("\n".join(part.text for part in content if isinstance(part, Text)))
         said = [_said(each.get(name, {})) for each in measures]
         texts = [_reply(items[name]) for items in (first, now)]
         found.append(Beside(name, words, thumbs.of(tuple(content)), *texts, *said))
@@ -291,7 +291,7 @@ def _beside(folder: Path, rounds: Sequence[Mapping[str, Any]]) -> tuple[str, lis
 
 
 def _reply(item: Item) -> str:
-    return text_of(item.responses[0]) or "(empty)"
+    return clipped(text_of(item.responses[0])) or "(empty)"
 
 
 def _measures(folder: Path) -> dict[str, dict[str, float | None]]:

@@ -21,6 +21,7 @@ from dikast.surface.report import figures, headline
 from dikast.surface.report.claim_places import stretches
 from dikast.surface.report.collect import RunPage
 from dikast.surface.report.conclusion import conclusion, of_judge, of_judges
+from dikast.surface.report.contents import clipped
 from dikast.surface.report.embedded.page_size import MOST_BYTES, HeldRows, first_of, held, size_of
 from dikast.surface.report.queue import Entry
 from dikast.surface.report.standings import as_latex, as_markdown, board_of_judges, standings
@@ -139,7 +140,9 @@ def page_environment() -> jinja2.Environment:
         autoescape=True, finalize=page_text, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         loader=jinja2.FunctionLoader(asset),
     )  # fmt: skip
-    environment.globals.update(distribution=figures.distribution, one_line=one_line, stretches=stretches)
+    environment.globals.update(
+        distribution=figures.distribution, one_line=one_line, stretches=stretches, clipped=clipped
+    )
     return environment
 
 

@@ -1,6 +1,7 @@
 """A page stays below 10 MB whatever its texts, says which rows it holds, and leaves the others beside it on request."""
 
 import csv
+import json
 import random
 import re
 from collections.abc import Sequence
@@ -201,3 +202,18 @@ def test_the_rest_can_be_read_in_a_browser(tmp_path: Path, tab: Browser) -> None
     (back,) = tab.run(links.format("report"))
     tab.visit(back)
     assert tab.run("document.querySelectorAll('.light').length") >= 1
+
+
+def test_long_rubrics_leave_room_for_the_rows(tmp_path: Path) -> None:
+    """Levels of 200,000 characters, which each row and the first screen show: cut, as all texts are."""
+    levels = {label: f"level {label}: " + "word " * 40_000 for label in "12345"}
+    rubric = {"name": "long", "criterion": "Is it good? " * 20_000, "scale": "1-5", "levels": levels}
+    (tmp_path / "long.json").write_text(json.dumps(rubric))
+    items = runs.write_jsonl(tmp_path / "items.jsonl", runs.rows(12))
+    done = runs.dikast_here("grade", items, "--judge", "mock:oracle", "--rubric", tmp_path / "long.json", "--out",
+                            tmp_path / "run", "-q")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    _report(tmp_path / "run", "-o", tmp_path / "r.html")
+    assert "12 of 12 rows are here" in _note(tmp_path / "r.html")
+    assert (tmp_path / "r.html").stat().st_size < 1_500_000
+    assert "characters left out" in (tmp_path / "r.html").read_text("utf-8")
