@@ -1,12 +1,15 @@
 """Experiments that really run: verdicts, pages that come out the same, changes refused, kills survived."""
 
 import os
+import re
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import orjson
@@ -20,6 +23,7 @@ from dikast.lab.lab_report import NOTICE, to_markdown
 from dikast.lab.running import run_experiments
 from dikast.surface.laboratory.lab_page import lab_page
 from lab_experiments import GOOD, TRAIN, written
+from runs import environment
 
 
 @pytest.mark.slow
@@ -105,19 +109,26 @@ def test_a_damaged_picture_of_a_lab_is_told(tmp_path: Path) -> None:
     held = {"text": {"world": {"domain": "scenes", "scales": ["1-5"]}, "n": 8}}
     path = written(tmp_path, base={"held": held})
     command = [sys.executable, "-m", "dikast", "lab", "run", str(path), "--out", "lab"]
-    subprocess.run([*command, "--quiet"], check=True, stdout=subprocess.DEVNULL, cwd=tmp_path)
+    here: dict[str, Any] = {"cwd": tmp_path, "env": environment()}
+    subprocess.run([*command, "--quiet"], check=True, stdout=subprocess.DEVNULL, **here)
     assert [each.unasked for each in findings(tmp_path / "lab")] == [{}]
     picture = sorted((tmp_path / "lab").glob("items/*/world/images/*/*.png"))[3]
     whole = picture.read_bytes()
     picture.write_bytes(whole[:200] + bytes([whole[200] ^ 1]) + whole[201:])
     shutil.rmtree(tmp_path / "lab" / "runs")
     for more in ((), ("--quiet",)):  # told again when nothing is left to do
-        told = subprocess.run([*command, *more], check=True, capture_output=True, text=True, cwd=tmp_path).stderr
+        told = subprocess.run([*command, *more], check=True, capture_output=True, text=True, **here).stderr
         assert "No reply to 2 questions: bad_item: lab/items/" in told
         assert f"{picture.name} is damaged" in told
     found = findings(tmp_path / "lab")
     assert picture.name in to_markdown(found).replace("\\", "")
     assert f"{picture.name} is damaged" in lab_page(found)
+    [cure] = re.findall(r"`(rm -r [^`]+)`", told)
+    subprocess.run(shlex.split(cure), check=True, **here)
+    told = subprocess.run([*command, "--quiet"], check=True, capture_output=True, text=True, **here).stderr
+    assert told == ""
+    assert picture.read_bytes() == whole
+    assert [each.unasked for each in findings(tmp_path / "lab")] == [{}]
 
 
 @pytest.mark.parametrize("harm", ["summary.json", "keys.txt", "gold.jsonl", "verdicts.jsonl"])

@@ -30,7 +30,8 @@ UNDECIDED: Verdict = "cannot tell at this size"
 _MOST_DROPPED = 0.1
 _LEAST = 40  # items of a slice
 _OPENING = 2  # words of a criterion that name its phrase
-_UNASKED = (f"{Status.BAD_ITEM}:", f"{Status.ENGINE_ERROR}:")  # of failures that are not the judge's own
+_BAD_ITEM = f"{Status.BAD_ITEM}:"
+_UNASKED = (_BAD_ITEM, f"{Status.ENGINE_ERROR}:")  # of failures that are not the judge's own
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,8 @@ class Reversal:
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One experiment: `figures` (arm, held, figure) -> what the arm reached by itself, with its interval as that of an
-    effect; `cost` of what its arms share counts once. `unasked` is that of all its runs.
+    effect; `cost` of what its arms share counts once. `unasked` is that of all its runs; `damaged`: the folders, of
+    items and of their runs, to remove so that items which cannot be shown are drawn and asked again.
     """
 
     experiment: Experiment
@@ -71,6 +73,7 @@ class Finding:
     slices: int = 0
     cost: Mapping[str, float] = field(default_factory=dict)
     unasked: Mapping[str, int] = field(default_factory=dict)
+    damaged: tuple[str, ...] = ()
 
 
 def findings(out: str | Path, how: Resampling | None = None) -> list[Finding]:
@@ -121,8 +124,10 @@ def finding(out: Path, plan: Mapping[str, Any], how: Resampling) -> Finding:
     unasked: Counter[str] = Counter()
     for run in {places[key]["run"]: each for key, each in rows.items()}.values():
         unasked.update(run.unasked)
+    bad = [places[key] for key, each in rows.items() if any(why.startswith(_BAD_ITEM) for why in each.unasked)]
+    damaged = tuple(dict.fromkeys(str(out / each[what]) for what in ("items", "run") for each in bad))
     cost = _cost(out, used)
-    return Finding(experiment, done, effects, figures, verdict, why, tuple(reversals), looked, cost, unasked)
+    return Finding(experiment, done, effects, figures, verdict, why, tuple(reversals), looked, cost, unasked, damaged)
 
 
 def decided(experiment: Experiment, effects: Mapping[str, Estimate], seeds: Sequence[int]) -> tuple[Verdict, str]:

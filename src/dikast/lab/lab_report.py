@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from dikast.core.text import counted, markdown
+from dikast.core.text import counted, in_shell, markdown
 from dikast.lab.experiment import Effect
 from dikast.lab.findings import Finding
 
@@ -158,9 +158,17 @@ def cost_told(each: Finding) -> str:
 
 
 def unasked_told(each: Finding) -> str:
-    """Which questions got no reply, and why, in one sentence; "" where all did."""
+    """Which questions got no reply, and why, and what to do about damaged items; "" where all did."""
     told = "; ".join(f"{why} ({n:,})" for why, n in sorted(each.unasked.items()))
-    return f"No reply to {counted(sum(each.unasked.values()), 'question')}: {told}." if told else ""
+    folders = " ".join(map(in_shell, each.damaged))
+    if not told:
+        return ""
+    cure = f" To make these items and ask about them again: `rm -r {folders}`, then `lab run` as before."
+    return (
+        f"No reply to {counted(sum(each.unasked.values()), 'question')}: {told}.{cure if folders else ''}"
+        if told
+        else ""
+    )
 
 
 def to_dict(each: Finding) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dikast.core.errors import UserError
+from dikast.core.media.decoding import decode
 from dikast.core.records import read_records, write_file
 from dikast.core.text import counted, in_shell
 from dikast.worlds.scoring.aspects import ASPECTS, points
@@ -242,7 +243,7 @@ def _drawn(card: _Card) -> "Canvas":
     side = 150 if len(card.pictures) <= 2 else 396 // min(4, len(card.pictures)) - 4
     across = max(1, 400 // (side + 4))
     for i, path in enumerate(card.pictures):
-        picture = Image.open(BytesIO(path.read_bytes())).convert("RGB")
+        picture = decode(path.read_bytes(), str(path))
         picture = picture.resize((side, side * picture.height // picture.width), Image.Resampling.NEAREST)
         canvas.paste(picture, ((side + 4) * (i % across), 16 + (side + 4) * (i // across)))
     y = 18 + (side + 4) * -(-len(card.pictures) // across)

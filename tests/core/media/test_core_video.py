@@ -159,7 +159,7 @@ def test_bombs_are_refused_before_they_are_decoded(tmp_path: Path, monkeypatch: 
     file = Video((), source=str(make_video(tmp_path / "a.mp4", 12)))
     for name, most, told in (
         ("MOST_FRAMES", 11, "has more than 11 frames: cut it"),
-        ("MOST_SIDE_PIXELS", 96 * 64 - 1, "has frames of 96 x 64 pixels, more than 6,143: scale it down"),
+        ("MOST_PIXELS", 96 * 64 - 1, "has frames of 96 x 64 pixels, more than 6,143: scale it down"),
         ("MOST_SAMPLED_PIXELS", 5 * 96 * 64, "8 frames of 96 x 64 pixels do not fit; take 5 or scale it down"),
     ):
         media.forget()

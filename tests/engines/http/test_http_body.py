@@ -174,3 +174,19 @@ def test_proof_of_going_on_is_asked_for_only_until_it_is_there() -> None:
         fields = Bodies("m", 20, {}, continues=lambda known=known: known).fields(request, "continue")  # type: ignore[misc]
         assert fields["continue_final_message"] is True
         assert fields.get("echo", False) is proof
+
+
+@pytest.mark.parametrize("name", ["a.gif", "a.tiff"])
+def test_a_picture_whose_later_frames_are_damaged_is_sent_as_its_first(name: str, tmp_path: Path) -> None:
+    """Every byte after the first third in turn: what the decoder raises is of many kinds."""
+    path = tmp_path / name
+    frames = [PIL.Image.new("RGB", (40, 40), (i * 60, 0, 0)) for i in range(3)]
+    frames[0].save(path, save_all=True, append_images=frames[1:])
+    raw, sent, places = path.read_bytes(), 0, range(path.stat().st_size // 3, path.stat().st_size)
+    for place in places[:: max(1, len(places) // 300)]:
+        path.write_bytes(raw[:place] + bytes([raw[place] ^ 0xFF]) + raw[place + 1 :])
+        try:
+            sent += Encoded().url(Image(str(path))).startswith(b"data:image/png;")
+        except EngineError:  # the first frame was hit
+            continue
+    assert sent

@@ -12,12 +12,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dikast.core.errors import DataError, MissingExtra, require
+from dikast.core.media.decoding import MOST_PIXELS
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture
 
 MOST_FRAMES = 1_000_000  # in a file: nine hours at 30 frames a second
-MOST_SIDE_PIXELS = 80_000_000  # of one frame
 MOST_SAMPLED_PIXELS = 512_000_000  # of all frames taken at once: 2 GB; 61 frames of 3840 x 2160
 # What FFmpeg may open: containers of one file. Playlists (HLS, concat, image sequences) name other files and hosts.
 _CONTAINERS = (
@@ -100,7 +100,7 @@ def _opened(file: str | bytes, name: str) -> Iterator[tuple[Any, Any]]:
             if not container.streams.video:
                 raise DataError(f"{name} has no video in it (only {_streams(container)}): {_CURE}")
             stream = container.streams.video[0]
-            stream.codec_context.options = {"max_pixels": str(MOST_SIDE_PIXELS)}  # frames may grow after the first
+            stream.codec_context.options = {"max_pixels": str(MOST_PIXELS)}  # frames may grow after the first
             yield container, stream
     except (av.FFmpegError, ValueError, OverflowError) as error:
         raise DataError(f"{name} is not a video that can be read ({error}): {_CURE}") from None
@@ -109,10 +109,8 @@ def _opened(file: str | bytes, name: str) -> Iterator[tuple[Any, Any]]:
 def _check_size(stream: Any, n: int, name: str) -> None:
     """Refuse a video that would not fit into memory, by the size in its header."""
     width, height = stream.codec_context.width, stream.codec_context.height
-    if width * height > MOST_SIDE_PIXELS:
-        raise DataError(
-            f"{name} has frames of {width} x {height} pixels, more than {MOST_SIDE_PIXELS:,}: scale it down"
-        )
+    if width * height > MOST_PIXELS:
+        raise DataError(f"{name} has frames of {width} x {height} pixels, more than {MOST_PIXELS:,}: scale it down")
     if n * width * height > MOST_SAMPLED_PIXELS:
         most = MOST_SAMPLED_PIXELS // (width * height)
         raise DataError(f"{name}: {n} frames of {width} x {height} pixels do not fit; take {most} or scale it down")

@@ -7,6 +7,7 @@ from collections import OrderedDict
 
 from dikast.core.errors import DataError, EngineError
 from dikast.core.media import image_file, image_sha256, load_image
+from dikast.core.media.decoding import FORMATS
 from dikast.core.part import Image
 
 MOST_BYTES = 128 * 2**20
@@ -67,9 +68,12 @@ def _plain_mime(raw: bytes) -> str | None:
     """The MIME type of a file that may go out as it is, else None."""
     import PIL.Image
 
-    with PIL.Image.open(io.BytesIO(raw)) as opened:
+    with PIL.Image.open(io.BytesIO(raw), formats=FORMATS) as opened:
         plain = opened.mode in ("RGB", "L") and not opened.has_transparency_data
-        one = getattr(opened, "n_frames", 1) == 1
+        try:
+            one = getattr(opened, "n_frames", 1) == 1
+        except Exception:  # later frames are damaged, in any way: only the first, which is sound, goes out
+            one = False
         try:
             upright = opened.getexif().get(_ORIENTATION, 1) in (0, 1)
         except Exception:  # damaged EXIF of any kind: `core.media` leaves the picture as it is
