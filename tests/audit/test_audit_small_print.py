@@ -14,6 +14,7 @@ from dikast.audit.rendering import shown
 from dikast.audit.statistics.intervals import bounded_mean, share
 from dikast.audit.statistics.paired_comparison.bradley_terry import Games, fit_players
 from dikast.audit.statistics.paired_comparison.ranking import win_rate
+from dikast.core.errors import UserError
 from dikast.core.scale import Scale
 
 
@@ -227,3 +228,32 @@ def test_a_rater_of_few_rows_is_named(tmp_path: Path, rated: int, told: str) -> 
     plan = AuditPlan(write(tmp_path / "x.csv", rows), score="judge", gold=("a", "b", last), scale=Scale.parse("1-5"))
     note = " ".join(audit_file(plan)["beside"].notes)
     assert (told in note) if told else ("rated" not in note)
+
+
+def test_raters_who_are_equal_in_every_row_are_named(tmp_path: Path, run_audit: Run) -> None:
+    """A copied column of gold makes a perfect ceiling; raters of few rows may well agree."""
+    rows: list[dict[str, object]] = [
+        {"score": 1 + k % 5, "one": 1 + k % 4, "copy": 1 + k % 4, "own": 1 + k % 3, "ten": 1 + k % 4 if k < 9 else ""}
+        for k in range(30)
+    ]
+    golds = ("--gold", "one", "--gold", "copy", "--gold", "own", "--gold", "ten")
+    found = run_audit(write(tmp_path / "x.csv", rows), "--score", "score", *golds, "--scale", "1-5")
+    said = [note for note in found["tables"]["rater pairs"]["notes"] if "equal in all" in note]
+    assert said == [
+        "'copy' and 'one' are equal in all 30 rows that both rated: if one is a copy of the other, agreement among"
+        " raters and its ceiling say nothing"
+    ]
+    rows = [{"said": "AB"[k % 2], "human": "AB"[k % 3 % 2], "again": "AB"[k % 3 % 2]} for k in range(30)]
+    pairs = ("--score", "said", "--gold", "human", "--gold", "again", "--pairwise")
+    found = run_audit(write(tmp_path / "y.csv", rows), *pairs)
+    assert any("are equal in all 30 rows" in note for note in found["tables"]["rater pairs"]["notes"])
+
+
+def test_what_is_off_the_scale_of_scores_is_told_where_too_few_can_be_equated(tmp_path: Path) -> None:
+    rows = [{"score": (k % 9) / 2, "gold": 1 + k % 5} for k in range(60)]
+    table = write(tmp_path / "x.csv", rows)
+    plan = AuditPlan(table, score="score", gold=("gold",), scale=Scale.parse("1-5"), equate=Scale.parse("0-1"))
+    with pytest.raises(
+        UserError, match=r"with score and gold; it takes 30; 4\d scores off the scale 0-1 that --equate"
+    ):
+        audit_file(plan)

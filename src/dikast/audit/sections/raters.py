@@ -17,6 +17,7 @@ from dikast.core.text import counted
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
+_FEWEST = 10  # rows, which two people may well rate alike
 _DRAWS = 500  # alpha and the other coefficients are recomputed in each draw
 
 
@@ -28,16 +29,23 @@ def rater_pairs_table(
     if shared and not nominal:
         kinds += ["exact", "mae", "cohen_kappa", "quadratic_kappa"]
     pairs: list[RaterPair] = []
+    notes = []
     for i in range(len(raters)):
         for j in range(i + 1, len(raters)):
             both = ~np.isnan(raters[i]) & ~np.isnan(raters[j])
             codes = None if cluster is None else clusters_of(cluster[both])
             found = measure(raters[i, both], raters[j, both], kinds, how, codes)
+            if both.sum() >= _FEWEST and np.ptp(raters[i, both]) and (raters[i, both] == raters[j, both]).all():
+                notes.append(
+                    f"{names[i]!r} and {names[j]!r} are equal in all {counted(int(both.sum()), 'row')} that both rated:"
+                    " if one is a copy of the other, agreement among raters and its ceiling say nothing"
+                )
             pairs.append(RaterPair(names[i], names[j], int(both.sum()), found))
     rows: list[list[Cell]] = [
         [f"{each.first} - {each.second}", each.n, *(each.statistics[kind] for kind in kinds)] for each in pairs
     ]
-    return table("rater pairs", "Rater against rater", ("raters", "n", *kinds), rows, result=RaterPairs(tuple(pairs)))
+    title, columns = "Rater against rater", ("raters", "n", *kinds)
+    return table("rater pairs", title, columns, rows, *notes, result=RaterPairs(tuple(pairs)))
 
 
 def raters_table(raters: Floats, how: Resampling, *, nominal: bool, cluster: Codes | None = None) -> Table:

@@ -215,8 +215,10 @@ def equated(data: Data, own: Scale) -> Floats:
     for each in range(FOLDS):
         anchors = valid & ~np.isnan(gold) & (fold != each)
         if int(anchors.sum()) < FEWEST_ANCHORS:
+            off = int((~valid & ~np.isnan(score)).sum())
+            told = f"; {counted(off, 'score')} off the scale {own} that --equate names" if off else ""
             raise UserError(
-                f"--equate: {counted(int(anchors.sum()), 'row')} with score and gold; it takes {FEWEST_ANCHORS}"
+                f"--equate: {counted(int(anchors.sum()), 'row')} with score and gold; it takes {FEWEST_ANCHORS}{told}"
             )
         found = equate(score[anchors], gold[anchors])
         mine = valid & (fold == each)
