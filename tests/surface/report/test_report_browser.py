@@ -56,6 +56,31 @@ def test_nothing_said_runs(hostile: Path, tab: Browser) -> None:
     assert tab.run("location.href") == hostile.as_uri()
 
 
+def test_nothing_said_runs_on_the_pages_beside_it(hostile: Path, tmp_path: Path, tab: Browser) -> None:
+    page = tmp_path / "a 'b' & \"c\" #d.html"
+    more = ("--title", HOSTILE[0], "--draws", 20, "--queue", 0, "--sample", 0, "--rest")
+    done = runs.dikast_here("report", hostile.parent / "run", "-o", page, *more)
+    assert done.returncode == 0, done.stderr
+    tab.open(page)
+    assert f"0 of {len(HOSTILE)} rows are here" in tab.run("document.body.innerText")
+    rest = "[...document.querySelectorAll('a')].find(each => each.innerText.includes('beside this page')).href"
+    tab.visit(tab.run(rest))
+    address = tab.run("location.href")
+    tab.run("document.querySelectorAll('details').forEach(each => each.open = true)")
+    tab.run("document.querySelectorAll('*').forEach(each => each.dispatchEvent(new Event('mouseover')))")
+    assert tab.run("document.title").startswith(HOSTILE[0])
+    assert tab.said == []
+    assert tab.asked == [address]
+    assert tab.run("document.querySelectorAll('.entry').length") == len(HOSTILE)
+    assert tab.run("document.querySelectorAll('script').length") == 1
+    assert tab.run("document.querySelectorAll('iframe, link, meta[http-equiv=refresh]').length") == 0
+    shown = tab.run("document.body.innerText")
+    for text in MARKUP:
+        assert text in shown
+    tab.visit(tab.run("document.querySelector('nav a').href"))
+    assert f"0 of {len(HOSTILE)} rows are here" in tab.run("document.body.innerText")
+
+
 def test_the_policy_stops_a_script_that_got_in_anyway(hostile: Path, tab: Browser) -> None:
     tab.open(hostile)
     tab.run("{const s = document.createElement('script'); s.text = 'document.title = 1'; document.body.append(s); 1}")
