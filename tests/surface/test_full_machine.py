@@ -6,15 +6,18 @@ import errno
 import os
 import random
 import resource
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
 
 from dikast.surface import cli
+from dikast.surface.report.queue import RowReader
 from dikast.testing.faults import FaultServer
 from runs import dikast_here, lines, rows, write_jsonl
 
@@ -56,6 +59,28 @@ def test_trouble_of_the_machine_is_told_without_a_traceback(
     told = capsys.readouterr().err
     assert told.startswith(f"dikast: out/a.json: {os.strerror(number)}")
     assert told.endswith("what was written before is kept: fix this and run the same command again\n")
+
+
+def test_a_run_that_is_removed_while_a_report_reads_it_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    items, run = write_jsonl(tmp_path / "items.jsonl", rows(30)), tmp_path / "run"
+    made = dikast("grade", items, "--judge", "mock:random", "--rubric", "helpfulness", "--out", run, "-q")
+    assert made.returncode == 0, made.stderr
+    shown = RowReader.entries
+
+    def removed(*given: Any, **more: Any) -> Any:
+        shutil.rmtree(run)
+        return shown(*given, **more)
+
+    monkeypatch.setattr(RowReader, "entries", removed)
+    monkeypatch.setattr(sys, "argv", ["dikast", "report", str(run), "-o", str(tmp_path / "page.html")])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 1
+    told = capsys.readouterr().err
+    assert f"{run}/verdicts.jsonl: its folder was removed or moved meanwhile: put it back" in told
+    assert not (tmp_path / "page.html").exists()
 
 
 def test_a_mistake_of_ours_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:

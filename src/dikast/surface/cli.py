@@ -13,7 +13,7 @@ import sys
 
 import typer
 
-from dikast.core.errors import DikastError, TooManyMissing, UserError, is_machine_error, machine_error
+from dikast.core.errors import DikastError, RunError, TooManyMissing, UserError, is_machine_error, machine_error
 from dikast.core.text import in_shell, near_miss
 from dikast.surface.lazy_verbs import LazyVerb, LazyVerbs
 from dikast.surface.terminal import PrintableLines, echo
@@ -206,6 +206,11 @@ def _set_terminal() -> None:
         os.environ["TERM"] = "dumb"  # for which help is printed plainly; NO_COLOR alone keeps bold
 
 
+def _is_in_a_removed_folder(file: object) -> bool:
+    """Whether a file that could not be opened lacks its folder too: what a verb was reading was removed or moved."""
+    return isinstance(file, str | os.PathLike) and not os.path.isdir(os.path.dirname(os.fspath(file)) or ".")
+
+
 def main() -> None:
     """Run the command line and exit with the code that the module's docstring names."""
     _set_terminal()
@@ -229,6 +234,10 @@ def main() -> None:
             code = 2
         elif is_machine_error(error):
             tell(machine_error(error))
+            code = 1
+        elif isinstance(error, FileNotFoundError) and _is_in_a_removed_folder(error.filename):
+            told = "its folder was removed or moved meanwhile: put it back and run the same command again"
+            tell(RunError(f"{error.filename}: {told}"))
             code = 1
         else:
             raise

@@ -146,7 +146,8 @@ def load_checkpoint(
     if state["run"] != run:
         raise UserError(
             f"{path}: this checkpoint belongs to a run with other data or settings: give another 'out', or remove the "
-            "folder to start again"
+            "folder to start again (paths of data count: a folder of `dikast make-judge` that was copied or moved goes"
+            " on only in the place where it was made)"
         )
     _load_moments(path, load_weights(path, model), optimizer)
     draws = path / f"draws-{team.rank}.safetensors"

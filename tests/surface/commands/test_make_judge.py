@@ -124,3 +124,14 @@ def test_a_password_of_a_teacher_is_not_shown(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["make-judge", str(path), "--out", str(tmp_path / "out")])
     assert "taught by https://[hidden]@example.org" in done.output
     assert "never-shown" not in done.output
+
+
+@pytest.mark.slow
+def test_a_copied_folder_is_refused_with_the_reason(tmp_path: Path) -> None:
+    path, out = recipe(tmp_path), tmp_path / "out"
+    make_judge(path, out)
+    out.rename(tmp_path / "moved")
+    with pytest.raises(UserError, match="copied or moved goes on only in the place where it was made"):
+        make_judge(path, tmp_path / "moved")
+    (tmp_path / "moved").rename(out)
+    assert make_judge(path, out)["train"]["steps"] == 3
