@@ -21,7 +21,7 @@ from benches.own_bench import own
 from dikast.core.errors import EngineError, UserError
 from dikast.core.media import media_rules
 from dikast.engines.base import Sampling
-from dikast.engines.cluster.ray_connection import address_from, workers_from
+from dikast.engines.cluster.ray_connection import address_from, first_line, workers_from
 from dikast.engines.cluster.ray_engine import RayEngine
 from dikast.judging.by_workers import judge_batch
 from dikast.judging.judge import Judge
@@ -50,6 +50,14 @@ def test_workers_and_runners_that_cannot_be_meant() -> None:
         with pytest.raises(UserError, match="host and port alone") as refused:
             address_from(wrong)
         assert "hunter2" not in str(refused.value)
+
+
+def test_an_error_that_announces_a_traceback_is_told_with_its_last_line() -> None:
+    raised = "Initialization failure from server:\nTraceback (most recent call last):\n  File ...\nRuntimeError: why\n"
+    assert first_line(ConnectionAbortedError(raised)) == "Initialization failure from server: RuntimeError: why"
+    assert first_line(OSError("refused:")) == "refused:"
+    assert first_line(OSError("\nrefused\nmore")) == "refused"
+    assert first_line(OSError("")) == "OSError"
 
 
 def test_errors_travel_between_processes() -> None:
@@ -360,13 +368,13 @@ def test_flags_that_cannot_be_meant_end_with_exit_code_2(tmp_path: Path, options
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("runner", ["ray://127.0.0.1:9", "ray:127.0.0.1:9"])
+@pytest.mark.parametrize("runner", ["ray://127.0.0.1:9", "ray:127.0.0.1:9", "ray://127.0.0.2", "ray://127.0.0.2/"])
 def test_an_address_that_nobody_answers_at_is_told_at_once(tmp_path: Path, runner: str) -> None:
     pytest.importorskip("ray", reason="Ray has an environment of its own: make ray")
     arguments = ["grade", items(tmp_path / "items.jsonl", 2), "--judge", JUDGE, "--rubric", "helpfulness"]
     began = time.monotonic()
     done = dikast(*arguments, "--out", tmp_path / "run", "--runner", runner)
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 20  # Ray itself waits for 30 and more
     assert (done.returncode, "no Ray cluster at" in done.stderr) == (2, True), done.stderr
     assert not (tmp_path / "run").exists()
 

@@ -11,6 +11,7 @@ from dikast.core.errors import UserError, require
 from dikast.core.secrets import looks_secret
 
 _KNOCK = 5.0  # seconds in which a cluster takes a connection
+_CLIENT_PORT = 10001  # of Ray's client server, where an address names none
 
 
 class Workers(NamedTuple):
@@ -75,14 +76,18 @@ def _connected() -> bool:
 
 def _knock(where: str) -> None:
     """OSError where nobody listens at an address, at once: Ray itself waits for minutes."""
-    host, colon, port = where.removeprefix("ray://").rpartition(":")
-    if colon and port.isdigit():
+    client = where.startswith("ray://")
+    found = re.fullmatch(r"(\[.*\]|[^:/]*)(?::(\d+))?/?", where.removeprefix("ray://"))
+    if found and (port := found[2] or (_CLIENT_PORT if client else None)):
+        host = found[1]
         socket.create_connection((host.strip("[]"), int(port)), timeout=_KNOCK).close()
 
 
 def first_line(error: Exception) -> str:
-    """The first informative line of an error."""
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)[:300]
+    """The first informative line of an error, with the last one where it only announces a traceback."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    announced = f" {lines[-1]}" if lines[0].endswith(":") and len(lines) > 1 else ""
+    return f"{lines[0]}{announced}"[:300]
 
 
 def why_not_started(error: Exception, spec: str) -> str:
