@@ -21,6 +21,7 @@ from dikast.core.errors import UserError
 from dikast.engines.cluster.ray_engine import RayEngine
 from dikast.judging.judge import Judge
 from dikast.judging.judge_file import grade_file
+from ports import free_port
 from runs import rows, write_jsonl
 
 JUDGE = "mock:oracle,r=.8"
@@ -40,7 +41,7 @@ def cluster() -> Iterator[Any]:
         "PYTHONPATH": os.pathsep.join([here, os.environ.get("PYTHONPATH", "")]),
     }
     soon = {"health_check_initial_delay_ms": 0, "health_check_period_ms": 300, "health_check_failure_threshold": 3}
-    head = {"num_cpus": 0, "include_dashboard": False, "_system_config": soon}
+    head = {"num_cpus": 0, "include_dashboard": False, "_system_config": soon, "ray_client_server_port": free_port()}
     made = Cluster(initialize_head=True, head_node_args=head)
     ray.init(address=made.address, log_to_driver=False, logging_level="ERROR")
     yield made
@@ -137,6 +138,31 @@ def test_a_driver_that_is_killed_is_resumed(
         assert summary["answered_before"] >= before, attempt
         assert summary["answered_before"] + summary["asked"] == N, attempt
         assert answers(out) == alone, attempt
+
+
+def test_the_workers_of_a_client_that_was_killed_are_waited_for(
+    nodes: Any, items: Path, alone: dict[str, Any], tmp_path: Path
+) -> None:
+    """Ray's client server keeps them while the client may reconnect: by itself for 30 s, here for 12."""
+    nodes.add_node(num_cpus=2)
+    port = nodes.head_node._ray_params.ray_client_server_port
+    impatient = "from dikast.engines.cluster import ray_engine; ray_engine._LETTING_GO = 1.0"  # where it is no client
+    begin = f"{impatient}; from dikast.surface.cli import main; main()"
+    command = [sys.executable, "-c", begin, "grade", str(items), "--judge", JUDGE, "--rubric", "helpfulness"]
+    command += ["--runner", f"ray://127.0.0.1:{port}", "--workers", "2", "--out", str(tmp_path / "run")]
+    env = {**os.environ, "RAY_CLIENT_RECONNECT_GRACE_PERIOD": "12"}
+    driver = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env)
+    until = time.monotonic() + 120
+    while lines(tmp_path / "run") < 100 and driver.poll() is None:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    driver.kill()
+    driver.wait()
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, env=env)
+    while "Starting Ray client server failed" in done.stderr:  # of Ray itself, now and then
+        done = subprocess.run(command, capture_output=True, text=True, timeout=240, env=env)
+    assert done.returncode == 0, done.stderr
+    assert answers(tmp_path / "run") == alone
 
 
 def lines(run: Path) -> int:

@@ -83,6 +83,11 @@ def _knock(where: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=_KNOCK).close()
 
 
+def through_client(ray: Any) -> bool:
+    """Whether `ray` is connected through Ray's client server, to a cluster that this machine is not part of."""
+    return bool(ray.util.client.ray.is_connected())
+
+
 def first_line(error: Exception) -> str:
     """The first informative line of an error, with the last one where it only announces a traceback."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]

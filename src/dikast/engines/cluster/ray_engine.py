@@ -18,7 +18,13 @@ from weakref import WeakSet
 from dikast.core.errors import EngineError, RunError, UserError
 from dikast.core.secrets import without_secrets
 from dikast.engines.base import Closing, Completion, Engine, Request
-from dikast.engines.cluster.ray_connection import connect, first_line, why_not_started, workers_from
+from dikast.engines.cluster.ray_connection import (
+    connect,
+    first_line,
+    through_client,
+    why_not_started,
+    workers_from,
+)
 from dikast.engines.cluster.ray_worker import Answered, Hello, Worker, complete
 from dikast.engines.spec import parse_spec
 
@@ -29,6 +35,7 @@ _AHEAD = 2  # batches per worker, so that it never waits for the driver
 _TRIES = 3  # attempts for a batch whose workers die
 _STARTING = 600.0  # seconds in which a worker must have opened its engine
 _LETTING_GO = 10.0  # seconds within which workers that have ended release their resources
+_RECONNECTING = 45.0  # the same where a driver was killed that had come through Ray's client server, which waits 30 s
 _ALONE = 60.0  # seconds without any worker, or one that starts, before the run stops
 _LOOK = 5.0  # seconds between two looks for room for more workers
 
@@ -115,7 +122,7 @@ class RayEngine(Closing):
 
     def _free(self, there: int) -> int:
         """How many CPUs or GPUs are free; a cluster that was just busy gets some seconds to release them."""
-        until = time.monotonic() + _LETTING_GO
+        until = time.monotonic() + (_RECONNECTING if through_client(self._ray) else _LETTING_GO)
         while True:
             free = int(self._ray.available_resources().get(self._kind, 0))
             if free >= self._wanted.least or there < self._wanted.least or time.monotonic() > until:
