@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 import runs
-from annotation.labelling_here import Served, table
+from annotation.labelling_here import Served, settle, table
 from browser import Browser, browser
 
 
@@ -73,11 +73,15 @@ def test_a_link_in_two_browsers_is_one_rater_who_is_told(tab: Browser, tmp_path:
         for each in (tab, other):
             each.visit(served.links["1"])
             assert each.run("document.title") == "1 of 2"
+        settle(tab)
         _sent(tab, _click("4"))
+        settle(other)
         _sent(other, _click("2"))
         assert other.run("document.title") == "2 of 2"
         assert "Your answer was not saved" in other.run("document.body.innerText")
+        settle(other)
         _sent(other, _click("5"))
+        settle(tab)
         _sent(tab, _click("5"))
         assert "not saved" not in tab.run("document.body.innerText")
         other.visit(served.links["1"])
