@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from html import unescape
 from pathlib import Path
@@ -91,8 +92,8 @@ def table(path: Path) -> list[dict[str, str]]:
 
 def settle(tab: Browser) -> None:
     """Wait until the page takes answers: those within 400 ms after it appears were meant for the page before."""
-    shown = "performance.getEntriesByType('navigation')[0].domInteractive"
-    tab.run(f"new Promise(done => setTimeout(done, {shown} + 450 - performance.now()))")
+    while tab.run("performance.now() - performance.getEntriesByType('navigation')[0].domInteractive") < 450:
+        time.sleep(0.05)
 
 
 def press(tab: Browser, key: str) -> None:
