@@ -160,15 +160,11 @@ def cost_told(each: Finding) -> str:
 def unasked_told(each: Finding) -> str:
     """Which questions got no reply, and why, and what to do about damaged items; "" where all did."""
     told = "; ".join(f"{why} ({n:,})" for why, n in sorted(each.unasked.items()))
-    folders = " ".join(map(in_shell, each.damaged))
     if not told:
         return ""
+    folders = " ".join(map(in_shell, each.damaged))
     cure = f" To make these items and ask about them again: `rm -r {folders}`, then `lab run` as before."
-    return (
-        f"No reply to {counted(sum(each.unasked.values()), 'question')}: {told}.{cure if folders else ''}"
-        if told
-        else ""
-    )
+    return f"No reply to {counted(sum(each.unasked.values()), 'question')}: {told}.{cure if folders else ''}"
 
 
 def to_dict(each: Finding) -> dict[str, Any]:
