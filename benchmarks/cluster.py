@@ -139,7 +139,7 @@ def driver(folder: Path, n: int) -> list[Figure]:
     return [
         Figure(f"CPU time of the driver, {few:,} to {many:,}", 1e6 * (more - less) / (many - few), "us a verdict", 120),
         Figure("memory of the driver at the end", high / 1e6, "MB", note=f"{low / 1e6:.0f} MB with {few:,}"),
-        Figure("which grows by", (high - low) / (many - few), "bytes a verdict"),
+        Figure("which grows by", (high - low) / (many - few), "bytes a verdict", 8),
         Figure("pace", many / wall, "verdicts a second"),
     ]
 

@@ -238,6 +238,21 @@ def test_an_exception_of_the_work_is_raised_and_not_tried_again(cluster: Any, tm
 
 
 @pytest.mark.slow
+def test_a_batch_that_workers_die_of_takes_no_others_with_it(cluster: Any) -> None:
+    def deadly_work(engine: Any, batch: list[int], tick: Callable[[], None]) -> list[int]:
+        time.sleep(0.2)
+        if 0 in batch:
+            os._exit(1)
+        return batch
+
+    with RayEngine(JUDGE, workers="1") as engine:
+        engine._size = 1
+        found = list(engine.spread(deadly_work, iter(range(6)), lambda batch, error: [f"{batch} failed"]))
+        assert engine._asked_again == 3  # the batch twice, and once the one that waited behind it at first
+    assert sorted(str(each) for handed in found for each in handed.result) == ["1", "2", "3", "4", "5", "[0] failed"]
+
+
+@pytest.mark.slow
 def test_workers_import_their_work_while_they_start(cluster: Any) -> None:
     def has_judging(engine: Any, batch: list[int], tick: Callable[[], None]) -> bool:
         return "dikast.judging.by_workers" in sys.modules

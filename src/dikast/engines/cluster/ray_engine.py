@@ -49,11 +49,12 @@ class Handed(NamedTuple):
 
 @dataclass(eq=False)
 class _Running:
-    """A worker: how many batches it has, and what its engine has told so far."""
+    """A worker: how many batches it has, whether it is to have no other, and what its engine has told so far."""
 
     actor: Any
     hello: Any
     out: int = 0
+    alone: bool = False
     since: float = field(default_factory=time.monotonic)
 
 
@@ -238,7 +239,9 @@ class RayEngine(Closing):
             while True:
                 self._welcome(grow=not ended)
                 for worker in sorted(self._running, key=lambda each: each.out):
-                    while worker.out < _AHEAD and (again or not ended):
+                    while worker.out < _AHEAD and not worker.alone and (again or not ended):
+                        if again and worker.out:  # so that no other waits behind it, should it be what workers die of
+                            break
                         batch = again.popleft() if again else _Batch(list(itertools.islice(parts, self._size)))
                         if not batch.parts:
                             ended = True
@@ -253,7 +256,7 @@ class RayEngine(Closing):
                 done, _ = self._ray.wait(list(out), num_returns=1, timeout=1.0)
                 for ref in done:
                     worker, batch = out.pop(ref)
-                    worker.out -= 1
+                    worker.out, worker.alone = worker.out - 1, False
                     try:
                         answered: Answered = self._ray.get(ref)
                     except self._ray.exceptions.RayTaskError as error:  # of the worker, which lives
@@ -277,7 +280,7 @@ class RayEngine(Closing):
         some = batch.parts[:: len(batch.parts) // 16 + 1]  # the size is estimated
         size = len(pickle.dumps(some, pickle.HIGHEST_PROTOCOL)) * len(batch.parts) // len(some)
         self._size = max(1, min(self._size, self._size * _MOST_BYTES // size))
-        worker.out += 1
+        worker.out, worker.alone = worker.out + 1, batch.deaths > 0
         return worker.actor.ask.remote(work, batch.parts)
 
     def _fit(self, answered: Answered, n: int) -> None:
