@@ -40,13 +40,13 @@ class Browser:
 
     def visit(self, address: str, *, width: int = 1280, height: int = 900, dark: bool = False) -> float:
         """Load an address; the seconds until it was loaded and drawn."""
-        self.asked.clear()
-        self.said.clear()
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self.call("Emulation.setDeviceMetricsOverride", **size)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
         self.call("Page.navigate", url="about:blank")
+        self.asked.clear()  # also what the page before asked meanwhile
+        self.said.clear()
         start = time.monotonic()
         self.call("Page.navigate", url=address)
         while self.run("document.readyState") != "complete" or self.run("location.href") == "about:blank":
