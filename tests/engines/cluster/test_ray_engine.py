@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -391,6 +392,29 @@ def test_an_address_that_nobody_answers_at_is_told_at_once(tmp_path: Path, runne
     done = dikast(*arguments, "--out", tmp_path / "run", "--runner", runner)
     assert time.monotonic() - began < 20  # Ray itself waits for 30 and more
     assert (done.returncode, "no Ray cluster at" in done.stderr) == (2, True), done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("says", "told"), [(b"", "does not answer"), (b"HTTP/1.1 400 Bad\r\n\r\n", "is not Ray")])
+@pytest.mark.parametrize("runner", ["ray:127.0.0.1:{}", "ray://127.0.0.1:{}"])
+def test_a_port_of_something_else_is_told_at_once(tmp_path: Path, runner: str, says: bytes, told: str) -> None:
+    pytest.importorskip("ray", reason="Ray has an environment of its own: make ray")
+    taken: list[socket.socket] = []
+
+    def answer() -> None:
+        taken.append(listening.accept()[0])
+        taken[0].sendall(says)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=answer, daemon=True).start()
+        arguments = ["grade", items(tmp_path / "items.jsonl", 2), "--judge", JUDGE, "--rubric", "helpfulness"]
+        at = runner.format(listening.getsockname()[1])
+        began = time.monotonic()
+        done = dikast(*arguments, "--out", tmp_path / "run", "--runner", at)
+        assert time.monotonic() - began < 20
+    taken[0].close()
+    assert (done.returncode, told in done.stderr) == (2, True), done.stderr
     assert not (tmp_path / "run").exists()
 
 

@@ -12,6 +12,8 @@ from dikast.core.secrets import looks_secret
 
 _KNOCK = 5.0  # seconds in which a cluster takes a connection
 _CLIENT_PORT = 10001  # of Ray's client server, where an address names none
+_SETTINGS = bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))  # an empty SETTINGS frame of HTTP/2, which gRPC speaks
+_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _SETTINGS  # how a client begins (RFC 9113, 3.4)
 
 
 class Workers(NamedTuple):
@@ -75,12 +77,21 @@ def _connected() -> bool:
 
 
 def _knock(where: str) -> None:
-    """OSError where nobody listens at an address, at once: Ray itself waits for minutes."""
+    """OSError where nothing that speaks gRPC, as Ray does, answers at an address: Ray itself waits for minutes."""
     client = where.startswith("ray://")
     found = re.fullmatch(r"(\[.*\]|[^:/]*)(?::(\d+))?/?", where.removeprefix("ray://"))
     if found and (port := found[2] or (_CLIENT_PORT if client else None)):
         host = found[1]
-        socket.create_connection((host.strip("[]"), int(port)), timeout=_KNOCK).close()
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=_KNOCK) as line:
+            if os.environ.get("RAY_USE_TLS", "0") != "0":
+                return
+            line.sendall(_PREFACE)
+            try:
+                answer = line.recv(len(_SETTINGS))
+            except TimeoutError:
+                raise TimeoutError("what listens there does not answer") from None
+            if answer[3:4] != _SETTINGS[3:4]:
+                raise ConnectionError("what listens there is not Ray")
 
 
 def through_client(ray: Any) -> bool:
