@@ -121,6 +121,19 @@ def test_parts_anywhere_and_an_image_as_the_response() -> None:
     assert item_from(item_to(item), root="data") == item
 
 
+def test_media_beside_records_that_an_address_names_are_addresses() -> None:
+    def shown(source: str, root: str) -> tuple[Image, ...]:
+        return tuple(item_from({"id": "a", "image": source, "response": "r"}, root=root).images)
+
+    assert shown("./red/a b.png", "s3://bucket/june") == (Image("s3://bucket/june/red/a b.png"),)
+    assert shown("red/a b.png", "https://host/june") == (Image("https://host/june/red/a%20b.png"),)
+    assert shown("/here.png", "s3://bucket/june") == (Image("/here.png", "s3://bucket/june"),)
+    for address in ("gs://other/a.png", "https://host/a.png", "data:image/png;base64,AA=="):
+        assert shown(address, "s3://bucket/june") == shown(address, "data") == (Image(address),)
+    clip = item_from({"id": "a", "instruction": [{"video": "c.mp4"}], "response": "r"}, root="az://box/x").videos
+    assert [(each.source, each.root) for each in clip] == [("az://box/x/c.mp4", "")]
+
+
 def test_images_go_to_the_head_of_the_last_user_turn() -> None:
     talk = [
         {"role": "system", "content": "Be brief."},

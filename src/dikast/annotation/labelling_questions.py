@@ -14,7 +14,7 @@ from dikast.core.errors import DataError, UserError
 from dikast.core.gold import gold_of_pair, gold_of_response, lies_on
 from dikast.core.item import Item
 from dikast.core.media import load_image, sample_video
-from dikast.core.part import text_of
+from dikast.core.part import REMOTE, text_of
 from dikast.core.records import read_items
 from dikast.core.rubric import Rubric, Sheet
 from dikast.core.runs.current_verdicts import RunReader
@@ -204,7 +204,7 @@ def _unshown(item: Item) -> list[str]:
         except (DataError, OSError) as error:
             told.append(f"{item.origin}: {error}")
     for image in item.images:
-        if image.source.startswith(("http://", "https://")):
+        if image.source.startswith(REMOTE):
             told.append(f"{item.origin}: {image.name} is a web address; download it first")
             continue
         try:

@@ -3,10 +3,12 @@
 import base64
 import io
 import math
+import posixpath
 from collections.abc import Iterable
 from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import quote
 
 from dikast.core.errors import DataError
 
@@ -14,7 +16,10 @@ if TYPE_CHECKING:
     from PIL.Image import Image as Picture
 
 MOST_FRAMES = 1024  # sampled from one video
-_URL = ("data:", "http://", "https://")
+STORES = ("s3://", "gs://", "gcs://", "az://", "abfs://", "abfss://")
+"""Addresses of object stores, as media of items have them; fsspec reads them with the keys that their packages find."""
+REMOTE = ("http://", "https://", *STORES)
+_URL = ("data:", *REMOTE)
 
 type_names = {
     str: "text",
@@ -39,10 +44,11 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """One image, by `source`: a path, an http(s) URL, or a data URL. Decoded and checked by `core.media`.
+    """One image, by `source`: a path, an http(s) URL, an address in an object store, or a data URL. Decoded and checked
+    by `core.media`.
 
-    Relative paths resolve against the folder of the record's file (`root`). With `frame`, the source is a video and
-    this is its frame of that number, from 0.
+    Relative paths resolve against the folder of the record's file (`root`); beside a file that an address names they
+    are addresses, too. With `frame`, the source is a video and this is its frame of that number, from 0.
     """
 
     source: str
@@ -55,7 +61,7 @@ class Image:
         if isinstance(source, bytes):
             return cls(_data_url(source, "application/octet-stream"))
         if isinstance(source, str | PathLike):
-            return cls(str(source), "" if str(source).startswith(_URL) else root)
+            return cls(*_placed(str(source), root))
         buffer = io.BytesIO()
         source.save(buffer, "PNG")
         return cls(_data_url(buffer.getvalue(), "image/png"))
@@ -188,17 +194,28 @@ def _video_from(value: object, count: object, *, field: str, root: str) -> Video
         value = str(value)
     if not isinstance(value, str) or not value:
         raise DataError("expected a video: a path, a URL, a data URL or bytes", field=field)
-    return Video(source=value, root="" if value.startswith(_URL) else root, count=count)
+    source, root = _placed(value, root)
+    return Video(source=source, root=root, count=count)
 
 
 def _image_from(value: object, *, field: str, root: str) -> Image:
     if isinstance(value, dict) and set(value) & {"bytes", "path"}:  # the struct of Parquet files with images
         value = value.get("bytes") or value.get("path")
     if isinstance(value, str) and value:
-        return Image(value, "" if value.startswith(_URL) else root)
+        return Image(*_placed(value, root))
     if isinstance(value, bytes | PathLike) or hasattr(value, "save"):
         return Image.of(value, root)  # type: ignore[arg-type]
     raise DataError("expected an image: a path, a URL, a data URL, bytes or a PIL image", field=field)
+
+
+def _placed(source: str, root: str) -> tuple[str, str]:
+    """A source and the folder that it is relative to; one beside records that an address names is an address."""
+    if source.startswith(_URL):
+        return source, ""
+    if not root.startswith(REMOTE) or source.startswith(("/", "~")):
+        return source, root
+    beside = posixpath.normpath(source)
+    return f"{root}/{quote(beside) if root.startswith('http') else beside}", ""
 
 
 def content_to(content: Content) -> object:

@@ -16,6 +16,7 @@ import orjson
 
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import item_from
+from dikast.core.part import REMOTE
 from dikast.core.records import read_records, unescaped_formula, write_records
 from dikast.corpus.schemas import get_schema, guess_schema
 from dikast.corpus.schemas.delta import difference, restored
@@ -227,7 +228,7 @@ def _moved(path: str, images: Mapping[str, str]) -> str:
 
 def _look(done: Converted, sources: Iterable[str], folder: Path, seen: dict[str, bool]) -> None:
     for source in sources:
-        if source.startswith(("data:", "http://", "https://")) or source in seen:
+        if source.startswith(("data:", *REMOTE)) or source in seen:
             continue
         there = seen[source] = (folder / source).is_file()
         done.images += 1

@@ -11,7 +11,7 @@ import numpy as np
 from dikast.core.errors import UserError
 from dikast.core.item import Item, item_to
 from dikast.core.media import resolved
-from dikast.core.part import Image, Video
+from dikast.core.part import REMOTE, Image, Video
 from dikast.core.rubric import Rubric
 from dikast.probes.catalogue import LEAST, Probe, catalogue
 from dikast.probes.sets import PARTS, Asked, Part
@@ -177,7 +177,7 @@ def record(item: Item) -> dict[str, Any]:
     def whole(part: Any) -> Any:
         if isinstance(part, Image):
             return Image(
-                resolved(part) if part.source.startswith(("http", "data:")) else str(Path(resolved(part)).resolve())
+                resolved(part) if part.source.startswith(("data:", *REMOTE)) else str(Path(resolved(part)).resolve())
             )
         if isinstance(part, Video):
             return replace(part, frames=tuple(map(whole, part.frames)))

@@ -5,6 +5,7 @@ In an environment of its own (`make stores`), since both bring a web framework a
 
 import csv
 import io
+import json
 import os
 import subprocess
 import sys
@@ -14,12 +15,30 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
+import PIL.Image
 import pytest
 
 from ports import free_port
 
 pytestmark = pytest.mark.slow
 ROWS = [("question", "answer", "human_score"), *((f"Why {i}?", f"Because {i}.", i % 5 + 1) for i in range(300))]
+
+
+def _png(red: int) -> bytes:
+    raw = io.BytesIO()
+    PIL.Image.new("RGB", (32, 32), (red, 0, 0)).save(raw, "PNG")
+    return raw.getvalue()
+
+
+def _shown(image: str) -> dict[str, object]:
+    return {"instruction": "What is it?", "image": image, "response": "Red.", "gold": 3}
+
+
+PICTURES = {  # of a bucket: pictures, and items that name them beside themselves
+    **{f"june/red/{i}.png": _png(10 * i) for i in range(5)},
+    "june/shown.jsonl": b"".join(json.dumps(_shown(f"red/{i}.png")).encode() + b"\n" for i in range(5)),
+    "june/some.jsonl": b"".join(json.dumps(_shown(f"red/{i}.png")).encode() + b"\n" for i in (1, 9)),
+}
 
 
 def table() -> bytes:
@@ -72,6 +91,8 @@ def s3(tmp_path: Path) -> Iterator[dict[str, str]]:
         client.create_bucket(Bucket="answers")
         client.put_object(Bucket="answers", Key="may/answers.csv", Body=table())
         client.put_object(Bucket="answers", Key="page.csv", Body=b"<!DOCTYPE html><title>Sign in</title>")
+        for name, body in PICTURES.items():
+            client.put_object(Bucket="answers", Key=name, Body=body)
         yield {**keys, "AWS_ENDPOINT_URL": url}
 
 
@@ -84,7 +105,8 @@ def gs(tmp_path: Path) -> Iterator[dict[str, str]]:
     command = ["gcp-storage-emulator", "start", "--host=127.0.0.1", f"--port={port}", "--in-memory"]
     program = str(Path(sys.executable).with_name(command[0]))
     for _ in serving([program, *command[1:], "--default-bucket=answers"], url, tmp_path):
-        for name, body in (("may/answers.csv", table()), ("page.csv", b"<!DOCTYPE html><title>Sign in</title>")):
+        page = {"page.csv": b"<!DOCTYPE html><title>Sign in</title>"}
+        for name, body in ({"may/answers.csv": table()} | page | PICTURES).items():
             quoted = name.replace("/", "%2F")
             put = f"{url}/upload/storage/v1/b/answers/o?uploadType=media&name={quoted}"
             request = urllib.request.Request(put, data=body, headers={"Content-Type": "text/csv"}, method="POST")
@@ -94,12 +116,12 @@ def gs(tmp_path: Path) -> Iterator[dict[str, str]]:
         yield {"STORAGE_EMULATOR_HOST": url, "FSSPEC_GCS_TOKEN": "anon"} | no_grpc
 
 
-def grading(source: str, variables: dict[str, str], folder: Path) -> "subprocess.CompletedProcess[str]":
+def grading(source: str, variables: dict[str, str], folder: Path, *options: str) -> "subprocess.CompletedProcess[str]":
     mine = {key: value for key, value in os.environ.items() if not key.startswith(("AWS_", "GOOGLE_", "FSSPEC_"))}
     home = {"HOME": str(folder), "XDG_CACHE_HOME": str(folder / "cache"), "AWS_EC2_METADATA_DISABLED": "true"}
     command = [sys.executable, "-m", "dikast", "grade", source, "--judge", "mock:oracle", "--rubric", "helpfulness"]
     return subprocess.run(
-        [*command, "--out", str(folder / "run")], env=mine | home | variables, capture_output=True, text=True
+        [*command, "--out", str(folder / "run"), *options], env=mine | home | variables, capture_output=True, text=True
     )
 
 
@@ -126,6 +148,34 @@ def test_what_a_store_does_not_have_is_told_before_a_question(
     assert (done.returncode, done.stdout) == (2, "")
     assert told in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("store", ["s3", "gs"])
+def test_pictures_lie_beside_items_in_a_store(store: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    variables = request.getfixturevalue(store)
+    done = grading(f"{store}://answers/june/shown.jsonl", variables, tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "5 asked now" in done.stdout
+    again = grading(f"{store}://answers/june/shown.jsonl", variables, tmp_path)
+    assert "0 asked now" in again.stdout, again.stdout + again.stderr
+    local = tmp_path / "named.jsonl"  # a file here names the pictures by their addresses
+    local.write_text("".join(json.dumps(_shown(f"{store}://answers/june/red/{i}.png")) + "\n" for i in range(5)))
+    done = grading(str(local), variables, tmp_path / "local")
+    assert (done.returncode, "5 asked now" in done.stdout) == (0, True), done.stdout + done.stderr
+    keys = [{json.loads(line)["key"] for line in (at / "run" / "verdicts.jsonl").read_text().splitlines()}
+            for at in (tmp_path, tmp_path / "local")]  # fmt: skip
+    assert keys[0] == keys[1]
+
+
+def test_pictures_in_a_store_that_cannot_be_had(s3: dict[str, str], tmp_path: Path) -> None:
+    done = grading("s3://answers/june/some.jsonl", s3, tmp_path / "some")
+    assert (done.returncode, "s3://answers/june/red/9.png" in done.stdout + done.stderr) == (3, True), done.stderr
+    done = grading("s3://answers/june/shown.jsonl", s3, tmp_path / "root", "--media-root", str(tmp_path))
+    assert (done.returncode, "outside the media root" in done.stderr) == (2, True), done.stdout + done.stderr
+    chained = tmp_path / "chained.jsonl"
+    chained.write_text(json.dumps(_shown("s3://answers::file:///etc/hostname")) + "\n")
+    done = grading(str(chained), s3, tmp_path / "chained")
+    assert (done.returncode, "chained addresses" in done.stderr) == (3, True), done.stdout + done.stderr
 
 
 def test_a_store_that_wants_a_key_says_so(s3: dict[str, str], tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ not applied.
 import base64
 import binascii
 import hashlib
+import io
 import os
 import re
 import stat
@@ -22,9 +23,10 @@ from urllib.parse import unquote_to_bytes
 from dikast.core.errors import DataError, DikastError, UserError, is_machine_error, machine_error
 from dikast.core.machine.bounded import Bounded
 from dikast.core.media.decoding import check_size, decode
-from dikast.core.media.fetch import fetch, shown_url
+from dikast.core.media.fetch import shown_url
+from dikast.core.media.stores import fetched
 from dikast.core.media.video import DEFAULT_FRAMES, Sampled, frames, sample
-from dikast.core.part import Image, Video
+from dikast.core.part import REMOTE, STORES, Image, Video
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture
@@ -59,8 +61,6 @@ def load_image(image: Image) -> LoadedImage:
 
 def image_of_picture(picture: "Picture") -> Image:
     """A PIL image as `Image.of` has it, as a PNG; plain RGB is remembered, so that it is not decoded again."""
-    import io
-
     buffer = io.BytesIO()
     picture.save(buffer, "PNG")
     raw = buffer.getvalue()
@@ -179,8 +179,6 @@ def image_file(image: Image) -> bytes:
     """The bytes of the image file as they are, not decoded; DataError if they cannot be had. A frame comes as a PNG."""
     if image.frame is None:
         return _read(image).raw
-    import io
-
     buffer = io.BytesIO()
     load_image(image).picture.save(buffer, "PNG")
     return buffer.getvalue()
@@ -262,12 +260,12 @@ def forget() -> None:
 
 
 def _is_url(source: str) -> bool:
-    return source.startswith(("data:", "http://", "https://"))
+    return source.startswith(("data:", *REMOTE))
 
 
 def _name(image: Image) -> str:
     where = image.source if _rules.as_given else resolved(image)
-    where = shown_url(image.source) if image.source.startswith("http") else where
+    where = shown_url(image.source) if image.source.startswith(REMOTE) else where
     return f"{_kind(image)} {where if len(where) <= 200 else where[:60] + '...'}"
 
 
@@ -308,7 +306,9 @@ def _read(image: Image) -> _File:
     if _is_url(source):
         key, raw = source, _fetched.get(source)
         if raw is None:
-            raw = fetch(source, MOST_FETCHED_BYTES, FETCH_TIMEOUT, kind=_kind(image), private=_rules.private_urls)
+            if source.startswith(STORES) and _rules.root:  # it would be read with the login of whoever runs this
+                raise _outside(image)
+            raw = fetched(source, MOST_FETCHED_BYTES, FETCH_TIMEOUT, kind=_kind(image), private=_rules.private_urls)
             _fetched.put(source, raw)
     else:
         key = _stamp(image)
@@ -338,7 +338,8 @@ def _unreadable(image: Image, error: OSError | ValueError) -> DikastError:
 
 def _stamp(image: Image) -> _Stamp:
     path = resolved(image)
-    _check_root(path, image)
+    if not _inside(path):
+        raise _outside(image)
     try:
         found = os.stat(path)
     except FileNotFoundError:
@@ -352,10 +353,9 @@ def _stamp(image: Image) -> _Stamp:
     return _Stamp(os.path.abspath(path), found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
-def _check_root(path: str, image: Image) -> None:
-    if not _inside(path):
-        root = "folder that may be read" if _rules.as_given else f"media root {_rules.root}"
-        raise DataError(f"{_name(image)} lies outside the {root}: put it there, or name another root")
+def _outside(image: Image) -> DataError:
+    root = "folder that may be read" if _rules.as_given else f"media root {_rules.root}"
+    return DataError(f"{_name(image)} lies outside the {root}: put it there, or name another root")
 
 
 def confine(path: str | os.PathLike[str]) -> None:
@@ -379,7 +379,7 @@ def _missing(image: Image, path: str) -> str:
     relative = not os.path.isabs(os.path.expanduser(image.source)) and not _rules.as_given
     start = f"relative paths start at {os.path.abspath(image.root or '.')}"
     if "://" in image.source:
-        cure = "paths and addresses of http and https are; write the path, or download the file"
+        cure = "paths and addresses of http, https, s3, gs and az are; write the path, or download the file"
         return f"{_kind(image)} {shown_url(image.source)!r:.200} is an address that is not read: {cure}"
     cure = f"{start}; fix the path or move the file" if relative else "fix the path"
     return f"{_name(image) if _rules.as_given else f'{_kind(image)} {os.path.abspath(path)}'} does not exist: {cure}"

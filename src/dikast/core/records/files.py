@@ -149,7 +149,9 @@ def _iconv(raw: bytes) -> str:
 
 
 def folder_of(path: str) -> str:
-    """The folder that relative paths in the file start at; empty for the working folder."""
-    if path == "-" or "://" in path:
+    """The folder that relative paths in the file start at; empty for the working folder. Of an address an address."""
+    if path == "-":
         return ""
+    if "://" in path:
+        return path.partition("?")[0].rpartition("/")[0]
     return path if os.path.isdir(path) else os.path.dirname(path)

@@ -161,7 +161,7 @@ def _of_files(files: Sequence[str], path: str, arrange: Arranger) -> Iterator[_F
     for file in files:
         if file != path and not is_address(path):  # found in a folder
             confine(file)
-        root = folder_of(file)
+        root = folder_of(file if file == path or not is_address(path) or path.startswith("hf://") else path)
         for record in pictures_in(file) if Path(file).is_dir() else scan_file(file):
             number += 1
             if isinstance(record, DataError):

@@ -8,17 +8,14 @@ import hashlib
 import os
 import re
 from pathlib import Path
-from typing import BinaryIO
 from urllib.parse import urlsplit
 
-from dikast.core.errors import DataError, MissingExtra, RunError, UserError, is_machine_error, machine_error, require
+from dikast.core.errors import RunError, UserError
 from dikast.core.media.fetch import MOST_SOURCE_BYTES, download, shown_url
+from dikast.core.media.stores import CURE, WORKING, copy_from_store
 from dikast.core.output_folder import replacing
 from dikast.core.records.sniffing import refuse_foreign
-from dikast.core.secrets import without_secrets
-from dikast.core.text import one_line
 
-_CHUNK = 2**20
 _UNREAD = (
     "ftp",
     "sftp",
@@ -30,17 +27,12 @@ _UNREAD = (
 )  # by fsspec: protocols not tested here
 
 
-_WORKING = "addresses of http, https, hf, s3 and gs are, and those of other stores that fsspec has a package for"
-_EXTRAS = {"s3": "s3", "gs": "gs", "gcs": "gs"}  # every other scheme has "remote", and a package that fsspec names
-_CURE = "or download the file and give its path"
-
-
 def local_copy(address: str) -> str:
     """The path of a copy of what an address names, fetched now. UserError with the cure where that cannot be done."""
     scheme = address.partition("://")[0].lower()
     if scheme in _UNREAD or "::" in address.partition("?")[0].replace("[::", "["):
         what = f"{scheme}:// is" if scheme in _UNREAD else "chained addresses (::) are"
-        raise UserError(f"{shown_url(address)}: {what} not read here: {_WORKING}; {_CURE}")
+        raise UserError(f"{shown_url(address)}: {what} not read here: {WORKING}; {CURE}")
     try:
         name = re.sub(r"[^\w.\-]", "_", urlsplit(address).path.rpartition("/")[2])[-80:] or "data"
     except ValueError:
@@ -54,7 +46,7 @@ def local_copy(address: str) -> str:
         if scheme in ("http", "https"):
             download(address, file)
         else:
-            _by_fsspec(address, file)
+            copy_from_store(address, file, MOST_SOURCE_BYTES)
         file.flush()
         with open(part, "rb") as got:
             refuse_foreign(got.read(512), shown_url(address))
@@ -65,31 +57,3 @@ def _cache() -> str:
     from platformdirs import user_cache_dir
 
     return os.path.join(user_cache_dir("dikast", appauthor=False), "inputs")
-
-
-def _by_fsspec(address: str, file: BinaryIO) -> None:
-    extra = _EXTRAS.get(address.partition("://")[0].lower(), "remote")
-    fsspec = require("fsspec", extra)
-    shown, size = shown_url(address), 0
-    try:
-        with fsspec.open(address, "rb") as stream:
-            while size <= MOST_SOURCE_BYTES and (chunk := stream.read(_CHUNK)):
-                size += len(chunk)
-                file.write(chunk)
-    except ImportError as error:  # the package of one scheme
-        cure = f": pip install 'dikast[{extra}]'" if extra != "remote" else " (with pip install)"
-        raise MissingExtra(f"{shown}: {error}{cure}") from None
-    except Exception as error:  # of any of fsspec's file systems, which have no error in common
-        if isinstance(error, OSError) and is_machine_error(error):
-            raise machine_error(error) from error
-        if isinstance(error, ValueError) and str(error).startswith("Protocol not known"):
-            scheme = one_line(address.partition("://")[0])
-            raise UserError(f"{shown}: {scheme}:// is not known: {_WORKING}; {_CURE}") from None
-        told = one_line(without_secrets(str(error)))
-        raise DataError(
-            f"cannot be fetched ({type(error).__name__}: {told}): check the address and the login", path=shown
-        ) from None
-    if not size:
-        raise DataError("an empty file, or a folder: name a file that holds records", path=shown)
-    if size > MOST_SOURCE_BYTES:
-        raise DataError(f"has more than {MOST_SOURCE_BYTES:,} bytes: download it and give a smaller one", path=shown)

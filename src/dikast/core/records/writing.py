@@ -18,7 +18,7 @@ import orjson
 from dikast.core.errors import DataError
 from dikast.core.item import Item, item_from, item_to
 from dikast.core.output_folder import replacing
-from dikast.core.part import Content, Image, Part, Turn, Video
+from dikast.core.part import REMOTE, Content, Image, Part, Turn, Video
 from dikast.core.records.arranging import cell_value
 from dikast.core.records.files import Stream, folder_of, kind_of
 
@@ -230,4 +230,4 @@ def _moved_image(image: Image, folder: str) -> Image:
 
 
 def _absolute(source: str) -> bool:
-    return source.startswith(("data:", "http://", "https://", "~")) or os.path.isabs(source)
+    return source.startswith(("data:", *REMOTE, "~")) or os.path.isabs(source)

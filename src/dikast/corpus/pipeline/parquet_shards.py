@@ -11,7 +11,7 @@ import orjson
 from dikast.core.errors import require
 from dikast.core.item import Item, item_to
 from dikast.core.media import image_file
-from dikast.core.part import Image
+from dikast.core.part import REMOTE, Image
 from dikast.core.records import read_items
 from dikast.core.records.parquet import WRITING, Columns
 from dikast.core.records.writing import rebased
@@ -109,4 +109,4 @@ def _embedded(value: Any, images: dict[str, Image]) -> Any:
 
 
 def _name(image: Image) -> str | None:
-    return None if image.source.startswith(("data:", "http://", "https://")) else Path(image.source).name
+    return None if image.source.startswith(("data:", *REMOTE)) else Path(image.source).name

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dikast.core.errors import DataError, UserError
 from dikast.core.media import check_image
-from dikast.core.part import Image
+from dikast.core.part import REMOTE, Image
 from dikast.core.records import read_records
 from dikast.core.runs.run_files import write_whole
 from dikast.corpus.dedup.image_dedup import NearDuplicateImages
@@ -18,7 +18,7 @@ from dikast.corpus.pipeline.recipe import Recipe
 from dikast.corpus.teachers.picture_teacher import PictureTeacher
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff")
-_URL = ("data:", "http://", "https://")
+_URL = ("data:", *REMOTE)
 EXPLICIT, IMPLICIT = "explicit", "implicit"
 _SHOWN = 5
 _SHARD = 1000  # pictures in a folder

@@ -12,7 +12,7 @@ from dikast.core.item import Item
 from dikast.core.media import load_image, resolved, sample_video
 from dikast.core.media.video import DEFAULT_FRAMES, even
 from dikast.core.message import Message, Span
-from dikast.core.part import Content, Image, Text, Video, text_of
+from dikast.core.part import REMOTE, Content, Image, Text, Video, text_of
 from dikast.core.records import Arrangement, scan_items
 from dikast.core.records.sources import is_address, is_data
 from dikast.core.rubric import Rubric
@@ -126,7 +126,7 @@ class Thumbs:
         return found
 
     def _one(self, image: Image) -> Thumb:
-        if image.source.startswith(("http://", "https://")):
+        if image.source.startswith(REMOTE):
             return Thumb(instead=f"image on the web: {image.name}")
         try:
             loaded = load_image(image)
