@@ -138,10 +138,12 @@ class Queue:
         return gaps[: self._most - len(failed)] + failed
 
     def sample(self) -> list[dict[str, Any]]:
-        """Those drawn from the rows that are not in the queue, in the order in which they were offered."""
+        """Those drawn from the rows that are not in the queue, in the order of the draw: the first of them are a random
+        sample too, where no more fit on a page.
+        """
         queued = {id(row) for row in self.rows()}
         drawn = [each for each in sorted(self._drawn, key=_place, reverse=True) if id(each[2]) not in queued]
-        return [row for *_, row in sorted(drawn[: self._sample], key=lambda each: -each[1])]
+        return [row for *_, row in drawn[: self._sample]]
 
     def rest(self) -> list[dict[str, Any]]:
         """Those that are neither in the queue nor in the sample, where they are kept."""

@@ -79,15 +79,12 @@ def collect_table(path: Path, asked: Asked) -> RunPage:
     judged = sorted((row for row in rows if row.status == OK), key=_furthest)
     lost = lost[: max(asked.queue - len(judged), asked.queue // FAILED_SHARE)]
     queued = [*judged[: asked.queue - len(lost)], *lost]
-    places = {row.line for row in queued}
-    others = [row for row in rows if row.line not in places]
-    drawn = random.Random(plan.seed).sample(others, min(asked.sample, len(others)))
-    sample = sorted(drawn, key=lambda row: row.line)
+    others = _without(rows, queued)
+    sample = random.Random(plan.seed).sample(others, min(asked.sample, len(others)))
     thumbs, read = Thumbs(asked.pictures), partial(_entries, plan=plan, span=_span(plan, data), redact=asked.redact)
     shown = list(read([*queued, *sample], thumbs))
     page.entries, page.sample, page.seed = shown[: len(queued)], shown[len(queued) :], plan.seed
-    places |= {row.line for row in sample}
-    if asked.rest and (rest := [row for row in others if row.line not in places]):
+    if asked.rest and (rest := _without(others, sample)):
         page.others = partial(read, rest)
     return page
 
@@ -142,6 +139,12 @@ def _span(plan: AuditPlan, data: Data) -> float:
     columns = [values for name, values in data.numbers.items() if name == "score" or name.startswith("gold ")]
     known = np.concatenate([values[~np.isnan(values)] for values in columns]) if columns else np.zeros(0)
     return max(float(np.ptp(known)), 1e-9) if len(known) else 1.0
+
+
+def _without(rows: Sequence[_Row], shown: Sequence[_Row]) -> list[_Row]:
+    """The rows that are not shown."""
+    taken = set(map(id, shown))
+    return [row for row in rows if id(row) not in taken]
 
 
 def _entries(rows: Sequence[_Row], thumbs: Thumbs, *, plan: AuditPlan, span: float, redact: bool) -> Iterator[Entry]:

@@ -18,6 +18,7 @@ from dikast.audit.plan import AuditPlan
 from dikast.surface.report.collect import RunPage, collect
 from dikast.surface.report.queue import Queue
 from dikast.surface.report.report_options import Asked
+from dikast.surface.report.table_page import collect_table
 
 MOST = 10_000_000
 _ROW = re.compile(r'<details class="entry" id="(v-\w+-\d+)"')
@@ -121,6 +122,23 @@ def test_every_other_row_is_drawn_with_the_same_chance() -> None:
             times[row["item"]] = times.get(row["item"], 0) + 1
     assert len(times) == 16
     assert all(abs(each - 1000) < 135 for each in times.values()), times
+
+
+def test_the_first_of_a_sample_are_drawn_with_the_same_chance_too() -> None:
+    """Where the page has room for one of the four: each of the 16 is the one about 250 times (s.d. 15)."""
+    first = [_offered(20, 4, 4, seed).sample()[0]["item"] for seed in range(4000)]
+    assert all(abs(first.count(each) - 250) < 80 for each in set(first)), first
+    assert len(set(first)) == 16
+
+
+def test_the_first_of_a_files_sample_are_a_sample_too(tmp_path: Path) -> None:
+    rows = "".join(f"i{k},{k % 5 + 1},3,Text {k}\n" for k in range(400))
+    (tmp_path / "x.csv").write_text("id,score,gold,response\n" + rows)
+    plan = AuditPlan(tmp_path / "x.csv", score="score", gold=("gold",), draws=20, seed=1)
+    sample = collect_table(tmp_path / "x.csv", Asked(plan, queue=10, sample=40)).sample
+    lines = [int(each.item.removeprefix("i")) for each in sample]
+    assert len(set(lines)) == 40
+    assert max(lines[:10]) > 200  # in the order of the file the first ten of forty would end near 100
 
 
 def test_no_row_is_forgotten() -> None:

@@ -68,7 +68,7 @@ def held(page: RunPage, row: Callable[[Entry], Markup], room: int) -> HeldRows:
 
 
 def first_of(run: int, number: int = 1) -> str:
-    """The name of a page of rows beside a report: of which of its runs, and the how manyth."""
+    """The name of a page of rows beside a report: the number of its run, and its own among the pages of that run."""
     return f"{run}-{number}.html"
 
 
