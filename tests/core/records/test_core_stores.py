@@ -116,10 +116,12 @@ def gs(tmp_path: Path) -> Iterator[dict[str, str]]:
         yield {"STORAGE_EMULATOR_HOST": url, "FSSPEC_GCS_TOKEN": "anon"} | no_grpc
 
 
-def grading(source: str, variables: dict[str, str], folder: Path, *options: str) -> "subprocess.CompletedProcess[str]":
+def grading(
+    source: str, variables: dict[str, str], folder: Path, *options: str, verb: str = "grade"
+) -> "subprocess.CompletedProcess[str]":
     mine = {key: value for key, value in os.environ.items() if not key.startswith(("AWS_", "GOOGLE_", "FSSPEC_"))}
     home = {"HOME": str(folder), "XDG_CACHE_HOME": str(folder / "cache"), "AWS_EC2_METADATA_DISABLED": "true"}
-    command = [sys.executable, "-m", "dikast", "grade", source, "--judge", "mock:oracle", "--rubric", "helpfulness"]
+    command = [sys.executable, "-m", "dikast", verb, source, "--judge", "mock:oracle", "--rubric", "helpfulness"]
     return subprocess.run(
         [*command, "--out", str(folder / "run"), *options], env=mine | home | variables, capture_output=True, text=True
     )
@@ -165,6 +167,20 @@ def test_pictures_lie_beside_items_in_a_store(store: str, request: pytest.Fixtur
     keys = [{json.loads(line)["key"] for line in (at / "run" / "verdicts.jsonl").read_text().splitlines()}
             for at in (tmp_path, tmp_path / "local")]  # fmt: skip
     assert keys[0] == keys[1]
+
+
+def test_pictures_in_a_store_are_saved_beside_preferences(s3: dict[str, str], tmp_path: Path) -> None:
+    pair = {"instruction": "What is it?", "image": "s3://answers/june/red/3.png", "gold": [5, 1]}
+    (tmp_path / "pairs.jsonl").write_text(json.dumps({**pair, "responses": ["Red.", "Blue."]}) + "\n")
+    done = grading(str(tmp_path / "pairs.jsonl"), s3, tmp_path, verb="compare")
+    assert done.returncode == 0, done.stdout + done.stderr
+    command = [sys.executable, "-m", "dikast", "prefs", str(tmp_path / "run"), "--format", "trl"]
+    written = subprocess.run(
+        [*command, "--out", str(tmp_path / "out.jsonl")], env=os.environ | s3, capture_output=True, text=True
+    )
+    assert written.returncode == 0, written.stderr
+    (image,) = json.loads((tmp_path / "out.jsonl").read_text())["images"]
+    assert Path(image).read_bytes() == PICTURES["june/red/3.png"]
 
 
 def test_pictures_in_a_store_that_cannot_be_had(s3: dict[str, str], tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, Literal, NamedTuple
 
 from dikast.core.errors import DataError, UserError
+from dikast.core.part import REMOTE
 
 MOST_LINE_BYTES = 64 * 2**20  # a longer line (or JSON element, or CSV row) is refused before it is in memory
 
@@ -149,9 +150,9 @@ def _iconv(raw: bytes) -> str:
 
 
 def folder_of(path: str) -> str:
-    """The folder that relative paths in the file start at; empty for the working folder. Of an address an address."""
-    if path == "-":
-        return ""
-    if "://" in path:
+    """Where relative paths in the file start: a folder, an address, or "" for the working folder."""
+    if path.startswith(REMOTE):
         return path.partition("?")[0].rpartition("/")[0]
+    if path == "-" or "://" in path:
+        return ""
     return path if os.path.isdir(path) else os.path.dirname(path)

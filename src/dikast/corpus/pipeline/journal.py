@@ -119,8 +119,8 @@ def finished(path: Path) -> Iterator[dict[str, Any]]:
     """The finished tasks of a stage in the order of the recipe, in whatever order they were answered.
 
     A task that failed first and was answered later counts once; one that only failed, or that the last run did not ask
-    (`Journal.leave_unasked`), is left out. If answers came out
-    of order, 8 bytes and 4 for each component of the place are held in memory for each task.
+    (`Journal.leave_unasked`), is left out. If answers came out of order, 8 bytes and 4 for each
+    component of the place are held in memory for each task.
     """
     if not path.exists():
         return

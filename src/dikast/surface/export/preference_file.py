@@ -12,7 +12,7 @@ from dikast.core.errors import DataError, UserError, require
 from dikast.core.item import Item
 from dikast.core.media import image_file, resolved
 from dikast.core.output_folder import refuse_address, replacing
-from dikast.core.part import REMOTE, Content, Image, Turn
+from dikast.core.part import STORES, Content, Image, Turn
 from dikast.core.records import write_file, write_records
 from dikast.core.records.files import kind_of
 from dikast.core.text import near_miss
@@ -77,9 +77,9 @@ def _placed(item: Item, folder: Path) -> Item:
 
 
 def _image(image: Image, folder: Path) -> Image:
-    if image.source.startswith(REMOTE):
+    if image.source.startswith(("http://", "https://")):
         return image
-    if not image.source.startswith("data:"):
+    if not image.source.startswith(("data:", *STORES)):  # a trainer has no login of a store
         return Image(str(Path(resolved(image)).absolute()))
     raw = image_file(image)
     ending = "jpg" if raw[:3] == b"\xff\xd8\xff" else "webp" if raw[8:12] == b"WEBP" else "png"
