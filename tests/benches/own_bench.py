@@ -38,4 +38,5 @@ def judge_own(bench: Path, judge: str, out: Path, *more: object, code: int = 0) 
 
 
 def figure(card: dict[str, Any], name: str = "") -> dict[str, Any]:
-    return next(dict(each["value"]) for each in card["official"] if name in ("", each["metric"]))
+    told = (*card["official"], *card["pooled"])
+    return next(dict(each["value"]) for each in told if name in ("", each["metric"]))

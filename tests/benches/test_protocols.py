@@ -1,5 +1,6 @@
 """The protocols of the authors on a handful of rows, their figures worked by hand."""
 
+import csv
 import json
 import re
 from pathlib import Path
@@ -13,6 +14,7 @@ import dikast.benches
 import tiny_models
 from benches.own_bench import cards, figure, judge_own, own, run
 from dikast.benches.definition import load_bench
+from dikast.core.errors import DataError
 from dikast.core.runs.run_files import write_checked
 
 
@@ -55,7 +57,8 @@ def test_judgebench_counts_two_games(tmp_path: Path) -> None:
             for i, (label, _, _) in enumerate(told)]  # fmt: skip
     judge = choices(tmp_path / "r.jsonl", {f"p{i}": (one, two) for i, (_, one, two) in enumerate(told)})
     found = judge_own(own(tmp_path, rows, **listed("judgebench")), judge, tmp_path / "out", *OF_CHOICES, code=3)
-    gpt, claude, net = found["official"][:3]  # the authors print each model's responses by themselves
+    gpt, claude = found["official"][:2]  # the authors print each model's responses by themselves
+    net = found["pooled"][0]
     assert [each["metric"].partition(": ")[2] for each in (gpt, claude)] == [
         "gpt-4o-2024-05-13", "claude-3-5-sonnet-20240620",
     ]  # fmt: skip
@@ -301,18 +304,34 @@ def test_a_later_turn_is_judged_with_what_was_said_before_it(tmp_path: Path) -> 
     assert figure(found, "agreement with ties")["value"] == 3 / 6
     without = figure(found, "agreement without ties")
     assert (without["n"], without["value"]) == (3, pytest.approx(2 / 3))  # the first, the fourth and the fifth
-    groups = next(each["groups"] for each in found["official"] if each["metric"] == "agreement with ties")
+    groups = next(each["groups"] for each in found["pooled"] if each["metric"] == "agreement with ties")
     experts = {turn: (groups[f"expert, turn {turn}"]["n"], groups[f"expert, turn {turn}"]["value"]) for turn in (1, 2)}
     assert experts == {1: (2, 1 / 2), 2: (2, 1)}  # the first and the last; the third and the fourth: theirs to print
     assert groups["author, turn 2"]["n"] == groups["author, turn 1"]["n"] == 1
     assert "experts alone" in " ".join(listed("mt-bench-human")["official"]["trap"].split())
-    first, second, pooled = found["official"][:3]
+    first, second = found["official"][:2]
+    pooled = found["pooled"][0]
+    assert len(found["official"]) == 4
+    assert (
+        run("report", tmp_path / "out", "--draws", 20, "-o", tmp_path / "c.csv", "-o", tmp_path / "c.html").exit_code
+        == 0
+    )
+    with (tmp_path / "c.csv").open() as file:
+        told_in_csv = {(each["figure"], each["group"]) for each in csv.DictReader(file)}
+    assert ("pooled: agreement with ties", "") in told_in_csv
+    assert ("official: agreement with ties", "") not in told_in_csv
+    assert ("official: agreement with ties", "expert, turn 1") in told_in_csv
+    page = (tmp_path / "c.html").read_text()
+    assert "<b>Official agreement with ties: expert, turn 2</b>" in page
+    assert "official: agreement with ties<" not in page
     assert [each["metric"] for each in (first, second, pooled)] == [
         "agreement with ties: expert, turn 1", "agreement with ties: expert, turn 2", "agreement with ties",
     ]  # fmt: skip
     assert [(each["value"]["n"], each["value"]["value"]) for each in (first, second)] == [(2, 1 / 2), (2, 1)]
     assert first["rule"].endswith("; its rows alike")
-    assert pooled["rule"].endswith("; all rows alike, which pools groups that the authors print apart")
+    assert pooled["rule"].endswith(
+        "; all rows alike, which pools groups that the authors print apart: no figure of theirs"
+    )
     assert "official figures are of some groups" in found["ours"]["ours: accuracy"]["rule"]
     floors = {name: each["value"] for name, each in found["ours"].items() if "says tie (agreement with ties:" in name}
     assert floors == {
@@ -333,26 +352,66 @@ def test_a_later_turn_is_judged_with_what_was_said_before_it(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("failures", "points"), [("tie", (2 / 4, 0.0, 1)), ("wrong", (1 / 4, 0.0, 2)), ("skipped", (1 / 2, 0.0, 1))]
+    ("failures", "points"), [("tie", (3 / 6, 0.0, 1)), ("wrong", (2 / 6, 0.0, 2)), ("skipped", (2 / 4, 0.0, 1))]
 )
-def test_a_missing_verdict_is_a_tie_in_joined_orders_too(
+def test_a_verdict_in_one_order_alone_is_a_tie_of_the_joined_orders(
     failures: str, points: tuple[float, float, int], tmp_path: Path
 ) -> None:
-    """Gold is tie, tie, a, a; joined verdicts: tie, missing (one order), missing (one order), b."""
+    """Gold is tie, tie, tie, a, a, a; joined verdicts: tie, one order alone, none, one order alone, b, none.
+
+    By FastChat's code two different games are an inconsistent pair, which is a tie, also where one of them is an error;
+    two errors are one verdict, which is never right and no tie.
+    """
     rows = [
         {"id": f"p{i}", "q": f"{i}?", "a": "x", "b": "y", "says": says}
-        for i, says in enumerate(["tie"] * 2 + ["a"] * 2)
+        for i, says in enumerate(["tie"] * 3 + ["a"] * 3)
     ]
     keys: dict[str, Any] = {
         "kind": "pairs", "fields": {"id": "id", "instruction": "q", "response_0": "a", "response_1": "b"},
         "gold": {"column": "says"},
         "official": {"metric": ["agreement with ties", "agreement without ties"], "failures": failures},
     }  # fmt: skip
-    judge = choices(tmp_path / "r.jsonl", {"p0": ("tie", "tie"), "p1": ("a", ""), "p2": ("", "a"), "p3": ("b", "b")})
+    told = [("tie", "tie"), ("a", ""), ("", ""), ("", "a"), ("b", "b"), ("", "")]
+    judge = choices(tmp_path / "r.jsonl", {f"p{i}": both for i, both in enumerate(told)})
     found = judge_own(own(tmp_path, rows, **keys), judge, tmp_path / "out", *OF_CHOICES, code=3)
+    rule = found["official"][0]["rule"]
+    assert "a pair without a verdict in either order" in rule or failures == "skipped"
+    assert "a verdict in one order alone, is a tie" in rule
     without = figure(found, "agreement without ties")
-    assert figure(found, "agreement with ties")["n"] == (2 if failures == "skipped" else 4)
+    assert figure(found, "agreement with ties")["n"] == (4 if failures == "skipped" else 6)
     assert (figure(found, "agreement with ties")["value"], without["value"], without["n"]) == points
+
+
+@pytest.mark.parametrize("name", ["imagedc", "mmhal", "mmvet"])
+def test_a_reply_without_a_score_counts_as_0_where_it_does_so_upstream(name: str, tmp_path: Path) -> None:
+    """Scores 4, 4, 2, 2 and two replies without one: 12 / 6 by the authors' rule, 12 / 4 by Dikast's."""
+    rows = [{"id": f"p{i}", "q": f"{i}?", "a": "x", "g": "uv"[i % 2]} for i in range(6)]
+    keys = {
+        "kind": "scores", "fields": {"id": "id", "instruction": "q", "response": "a"}, "groups": {"g": "g"},
+        "official": {**listed(name)["official"], "metric": ["mean score", "pearson"]},
+    }  # fmt: skip
+    replies = [f"Verdict: {score}" if score else "Hm." for score in (4, 4, 2, 2, 0, 0)]
+    lines = [{"item": f"p{i}", "reply": reply} for i, reply in enumerate(replies)]
+    (tmp_path / "r.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    words = (f"replay:{tmp_path / 'r.jsonl'}", tmp_path / "out", "--format", "score-only")
+    found = judge_own(own(tmp_path, rows, **keys), *words, code=3)
+    mean, ours = found["official"][0], found["ours"]["ours: mean score"]
+    assert (mean["value"]["value"], mean["value"]["n"], mean["rule"]) == (
+        2,
+        6,
+        "a missing verdict scores 0; all rows alike",
+    )
+    assert {group: each["value"] for group, each in mean["groups"].items()} == {"u": 2, "v": 2}
+    assert (ours["value"], ours["n"], ours["dropped"]) == (3, 4, 2)
+    assert "between 2.3333 and 3.6667 whatever the missing verdicts had been" in ours["rule"]  # both 1, both 5
+
+
+def test_a_missing_verdict_scores_0_in_means_of_scores_alone(tmp_path: Path) -> None:
+    keys: dict[str, Any] = {"kind": "scores", "fields": {"id": "id", "instruction": "q", "response": "a"}}
+    for official in ({"metric": "pearson", "failures": "zero"}, {"metric": "best of", "failures": "zero"}):
+        kind = {"kind": "best of"} if official["metric"] == "best of" else {}
+        with pytest.raises(DataError, match=r"scores 0 .* in a 'mean score' of the kind 'scores' alone"):
+            load_bench(own(tmp_path, [], **{**keys, **kind, "official": official}))
 
 
 def test_floors_are_what_a_judge_of_one_slot_earns_by_the_official_rule(tmp_path: Path) -> None:

@@ -73,13 +73,14 @@ RENDERED_PAIR = "rendered pair"  # two rendered prompts of single responses, the
 FAILURES = {  # how the authors' code counts a reply without a verdict
     "wrong": "a missing verdict is wrong", "half": "a missing verdict earns .5",
     "quarter": "a missing verdict earns .25", "skipped": "missing verdicts are skipped",
-    "tie": "a missing verdict is a tie",
+    "tie": "a missing verdict is a tie", "zero": "a missing verdict scores 0",
 }  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
 class OfficialMetric:
-    """The figure that the authors print. `failures` is how their code counts a missing verdict.
+    """The figure that the authors print. `failures` is how their code counts a missing verdict, in a `mean score` as
+    "zero" or "skipped".
 
     `over` says how groups are joined: all rows weighted equally, all verdicts (a pair whose verdict in one order is
     missing and skipped counts half as much), groups weighted equally, or `sections` of groups, sections weighted
@@ -91,7 +92,7 @@ class OfficialMetric:
     """
 
     metric: tuple[Metric, ...]
-    failures: Literal["wrong", "half", "quarter", "skipped", "tie"] = "wrong"
+    failures: Literal["wrong", "half", "quarter", "skipped", "tie", "zero"] = "wrong"
     ties: Literal["wrong", "half", "right where gold is a tie"] = "wrong"
     over: Literal["rows", "verdicts", "groups", "sections"] = "rows"
     overall: bool = False
@@ -113,13 +114,15 @@ def rule_of(official: OfficialMetric, metric: Metric) -> str:
         "groups": "groups alike",
         "sections": "sections alike",
     }[official.over]
+    neither = counted.replace("a missing verdict", "a pair without a verdict in either order")
+    joined = f"{neither}; a win needs both orders; all else, also a verdict in one order alone, is a tie"
     told = {
         "same in both orders": "no verdict in both orders is the same, in one of them it is not",
         "net of two games": "more right games than wrong ones; a tie or a missing verdict is neither",
-        "agreement with ties": f"{counted}; a win needs both orders, all else is a tie, right where gold is one",
-        "agreement without ties": f"{counted}; a win needs both orders; pairs that the judge or gold ties are left out",
+        "agreement with ties": f"{joined}, right where gold is one",
+        "agreement without ties": f"{joined}; pairs that the judge or gold ties are left out",
         "exact": "of the first of the samples; missing verdicts are dropped and counted",
-        "mean score": "missing verdicts are dropped and counted",
+        "mean score": counted if official.failures == "zero" else "missing verdicts are dropped and counted",
         "reward": "a missing verdict is a tie" if official.failures == "tie" else "missing verdicts are skipped",
         "best of": f"{counted}; k that share the best score earn 1/k",
         "bias deviation and conformity": "a pair without both scores, or whose unbiased score is the lowest where it "

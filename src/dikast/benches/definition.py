@@ -309,6 +309,8 @@ def _of_official(bench: Bench) -> Iterator[Mistake]:
             yield f"{metric!r} is the metric of the kind {kind!r}", "official", "metric"
     if "bias deviation and conformity" in official.metric and set(bench.variants) != {"unbiased", "biased"}:
         yield "'bias deviation and conformity' compares the variants 'unbiased' and 'biased'", "official", "metric"
+    if official.failures == "zero" and (bench.kind != "scores" or "mean score" not in official.metric):
+        yield "a missing verdict scores 0 ('zero') in a 'mean score' of the kind 'scores' alone", "official", "failures"
     if official.over == "verdicts" and set(official.metric) != {"accuracy"}:
         yield "verdicts are weighted equally in 'accuracy' alone", "official", "over"
     if {"bradley-terry score", "reward"} & {*official.metric} and not bench.baseline:

@@ -32,7 +32,8 @@ _NO_TIES = " without gold ties"  # at the end of a metric's name
 class OfficialFigure:
     """One official figure; `groups` has it for each group, and `rule` says how failures and groups were counted.
 
-    `ours` has the figure of each group as Dikast counts it, by the rule for that.
+    `ours` has the figure of each group as Dikast counts it, by the rule for that. `pooled`: the value is of all rows
+    where the authors print groups of them, each by itself, so that it is no figure of theirs.
     `answered` is the figure of the answered rows alone, all rows alike, and `bounds` what it had been with the worst
     and the best verdicts for the missing ones; None where the audit has both.
     """
@@ -44,6 +45,12 @@ class OfficialFigure:
     answered: Estimate | None = None
     bounds: Bounds | None = None
     ours: Mapping[str, Mapping[str, Estimate]] = field(default_factory=dict)
+    pooled: bool = False
+
+    @property
+    def title(self) -> str:
+        """The name, and whose figure it is."""
+        return f"{'pooled' if self.pooled else 'official'}: {self.name}"
 
 
 def official_figures(
@@ -89,8 +96,8 @@ def _printed(bench: Bench, figure: OfficialFigure, columns: Sequence[str]) -> li
         for name, each in of_groups.items()
         for told in [figure.rule.replace("all rows", "its rows")]
     ]
-    pooled = f"{figure.rule}, which pools groups that the authors print apart"
-    return [*apart, replace(figure, rule=pooled)] if apart else [figure]
+    pooled = f"{figure.rule}, which pools groups that the authors print apart: no figure of theirs"
+    return [*apart, replace(figure, rule=pooled, pooled=True)] if apart else [figure]
 
 
 def floors(bench: Bench, data: Data, groups: Sequence[tuple[str, ...]] = ()) -> list[tuple[str, Estimate, str]]:
@@ -238,7 +245,9 @@ def _own(
     group = bench.official.group
     main = next((rows for names, rows in sliced if group in names), sliced[0][1] if sliced and not group else None)
     clusters = _clusters(bench, metric, data, main)
-    units = Units(*_worth(bench, metric, data, main, given), clusters, level, _bounds(metric, data))
+    low, high = _bounds(metric, data)
+    bounds = (min(0.0, low), max(0.0, high)) if bench.official.failures == "zero" else (low, high)
+    units = Units(*_worth(bench, metric, data, main, given), clusters, level, bounds)
     if bench.official.over == "verdicts":
         units = _of_verdicts(bench, units, given or paired(data))
     apart = {}
@@ -272,16 +281,15 @@ def _clusters(bench: Bench, metric: Metric, data: Data, group: Sequence[str] | N
 
 
 def _answered(bench: Bench, metric: Metric, data: Data, units: Units) -> tuple[Estimate, Bounds | None, Units]:
-    """The mean over the answered rows, and that over all rows with the least or the greatest value for the others.
-
-    Then the units of the answered rows alone.
+    """The mean over the answered rows, that over all rows with the least or the greatest value for the others, and the
+    units of the answered rows.
     """
     worth, counts, _ = _worth(replace(bench, official=replace(bench.official, failures="skipped")), metric, data, None)
-    missing, bounds = 1.0 - counts, units.bounds
+    missing, bounds = 1.0 - counts, _bounds(metric, data)
     if metric in _OF_MODELS:  # two games of a pair count apart
         games = games_of(replace(paired(data), gold=np.full(len(data), SECOND, np.int64)))
         missing = np.mean([~known for _, known in games], 0)
-    alone = replace(units, worth=worth, counts=counts)
+    alone = replace(units, worth=worth, counts=counts, bounds=bounds)
     value = replace(alone.mean(), dropped=int((missing > 0).sum()))
     if not missing.any() or not all(map(math.isfinite, bounds)) or not len(worth):
         return value, None, alone
@@ -338,6 +346,7 @@ def _of_responses(
 ) -> tuple[Floats, Masks, Sequence[str] | None]:
     scores = data.numbers["score"]
     if metric == "mean score":
+        scores = np.nan_to_num(scores) if bench.official.failures == "zero" else scores
         return scores, ~np.isnan(scores), group
     items = graded_items(data, group)
     one = order_distance if metric == "order distance" else best_of

@@ -80,15 +80,16 @@ def _one(bench: Bench, given: Paired, order: int) -> Floats:
 
 
 def _joined(bench: Bench, given: Paired, *, ties: bool) -> Floats:
-    """Whether both orders together say what gold says: a win needs both, all else is a tie.
+    """Whether both orders together say what gold says: a win needs both, all else is a tie, also a verdict in one
+    order alone.
 
-    Without `ties` the pairs that they or gold tie are left out. A missing verdict counts as in `failures`.
+    Without `ties` the pairs that they or gold tie are left out. A pair without any verdict counts as in `failures`.
     """
     if given.one_order:
         return np.full(len(given.gold), math.nan)
     (one, known), (two, known_swapped) = games_of(given)
-    said = known & known_swapped
-    joined = np.where((one == two) & said, one, TIE)
+    joined = np.where((one == two) & known & known_swapped, one, TIE)
+    said = known | known_swapped
     said |= bench.official.failures == "tie"
     earned = np.where(said, (joined == given.gold).astype(float), CREDIT[bench.official.failures])
     if ties:

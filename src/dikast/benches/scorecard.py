@@ -81,7 +81,7 @@ class Scorecard:
     def _figures(self) -> Table:
         rows: list[list[Any]] = []
         for each in self.official:
-            rows.append([f"official: {each.name}", each.value.n, each.value, each.rule])
+            rows.append([each.title, each.value.n, each.value, each.rule])
         rows += [[name, each.n, each, rule] for name, each, rule in self._ours()]
         rows += [[name, self.spent["verdicts"], number, rule] for name, number, rule in _costs(self.spent)]
         notes = [self.bench.official.trap, *self.told, *self.warnings]
@@ -160,16 +160,8 @@ class Scorecard:
             "judge": self.judge,
             "told": list(self.told),
             "warnings": list(self.warnings),
-            "official": [
-                {
-                    "metric": each.name,
-                    "value": plain(each.value),
-                    "groups": plain(each.groups),
-                    "rule": each.rule,
-                    "ours": plain(each.ours),
-                }
-                for each in self.official
-            ],
+            "official": [_plain(each) for each in self.official if not each.pooled],
+            "pooled": [_plain(each) for each in self.official if each.pooled],
             "ours": {name: {**each.to_dict(), "rule": rule} for name, each, rule in self._ours()},
             "spent": dict(self.spent),
             "audit": self.audit.to_dict(),
@@ -180,9 +172,10 @@ class Scorecard:
         base = {"bench": self.bench.name, "state": self.bench.state, "judge": self.judge}
         told = "; ".join(self.told)
         for figure in self.official:
-            theirs = (f"official: {figure.name}", {"": figure.value, **figure.groups}, figure.rule)
+            whole = (figure.title, {"": figure.value}, figure.rule)
+            theirs = (f"official: {figure.name}", figure.groups, figure.rule)
             ours = [(f"ours: {figure.name}", groups, rule) for rule, groups in figure.ours.items()]
-            for name, groups, rule in (theirs, *ours):
+            for name, groups, rule in (whole, theirs, *ours):
                 for group, each in groups.items():
                     yield {**base, "figure": name, "group": group, **_flat(each), "rule": rule, "told": told}
         for name, each, rule in self._ours():
@@ -197,6 +190,12 @@ def _by_group(figure: OfficialFigure) -> Iterator[tuple[str, Mapping[str, Estima
     """The authors' figure of each group, then ours beside it."""
     yield figure.name, figure.groups
     yield from ((f"ours: {figure.name}, {rule}", each) for rule, each in figure.ours.items())
+
+
+def _plain(figure: OfficialFigure) -> dict[str, Any]:
+    """A figure of the authors' rule as JSON values."""
+    told = {"metric": figure.name, "value": plain(figure.value), "groups": plain(figure.groups)}
+    return {**told, "rule": figure.rule, "ours": plain(figure.ours)}
 
 
 def _flat(each: Estimate) -> dict[str, Any]:
@@ -271,10 +270,9 @@ def scorecard(
     audit = replace(found.audit, source=str(run))
     if put < of:
         why = f"undefined: {put:,} of {counted(of, 'question')} asked (budget)"
-        blank = [
-            OfficialFigure(each.name, undefined(0, why, level=plan.level), {}, each.rule) for each in found.official
-        ]
-        found = replace(found, official=tuple(blank), cut=True)
+        blank = undefined(0, why, level=plan.level)
+        official = tuple(replace(each, value=blank, groups={}, answered=None, ours={}) for each in found.official)
+        found = replace(found, official=official, cut=True)
     return replace(found, audit=audit, plan=plan, without=left, alone=alone or found.alone)
 
 
