@@ -7,7 +7,7 @@ from typing import Any
 
 from dikast.core.errors import UserError
 from dikast.core.item import Item
-from dikast.core.part import Text, text_of
+from dikast.core.part import Content, Text, text_of
 from dikast.core.records import read_records, write_records
 from dikast.core.records.items import read_repeated
 from dikast.core.text import counted
@@ -16,6 +16,7 @@ from dikast.prompts.ask import as_given
 
 RESPONSES = "responses.jsonl"  # sampled ones, in the run folder
 MODEL = "model"  # in the metadata of an item: whose response it holds
+EMPTY = "(empty response)"  # what a judge is shown of a response without a word
 _PROMPT = "prompt"  # a column of brought responses
 _LISTED = 5
 _AT_ONCE = 200
@@ -159,6 +160,22 @@ def from_policy(items: Sequence[Item], engine: Engine, sampling: Sampling, folde
     found = [replace(i, responses=(*i.responses, (Text(known[i.id]),))) for i in items if i.id in known]
     told = (f"responses sampled from {engine.name}",)
     return Brought(found, (*told, f"{counted(failed, 'prompt')} without an answer left out") if failed else told)
+
+
+def with_empty_shown(items: Sequence[Item]) -> tuple[list[Item], tuple[str, ...]]:
+    """The items with a text in the place of each empty response, and what to tell of them.
+
+    Formats refuse an empty response, and the authors' judges were asked about theirs.
+    """
+    found = [replace(item, responses=tuple(map(_shown, item.responses))) for item in items]
+    n = sum(new.responses != item.responses for new, item in zip(found, items, strict=True))
+    told = f"{n:,} of {counted(len(items), 'item')} hold an empty response: the judge is shown {EMPTY!r}"
+    return found, (told,) if n else ()
+
+
+def _shown(response: Content) -> Content:
+    blank = all(isinstance(part, Text) and not part.text.strip() for part in response)
+    return (Text(EMPTY),) if blank else response
 
 
 def _some(names: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from dikast.benches.bench_rows import LENGTH, BenchRows, Pictures, read_rows
-from dikast.benches.brought import Brought, from_file, from_policy
+from dikast.benches.brought import Brought, from_file, from_policy, with_empty_shown
 from dikast.benches.definition import Bench
 from dikast.benches.native_prompts import learnt_format, native_format, native_items, with_scale
 from dikast.benches.scorecard import BENCH, RATERS, read_about
@@ -109,7 +109,8 @@ def prepare(
         brought = replace(brought, items=with_scale(bench, brought.items))
     if not of_rows and native:
         brought = replace(brought, items=native_items(bench, brought))
-    told = (*brought.told, *_asked_notes(bench, asked, draws))
+    kept, blank = with_empty_shown([_measured(each) for each in brought.items])
+    told = (*brought.told, *blank, *_asked_notes(bench, asked, draws))
     about = _about(bench, name, asked, rows, len(items), replies.seed, told)
     _refuse_other_rows(folder, about, bench)
     pairs = None
@@ -124,8 +125,8 @@ def prepare(
         equate=_equated(bench, asked), runner=asked.runner, workers=asked.workers,
     )  # fmt: skip
     judged = JudgeRunOptions(ask=ask, draws=draws, replies=replies, media=media, spend=spend, pairs=pairs)
-    kept = [_measured(each) for each in brought.items]
-    return BenchRun(bench, folder, kept, about, judged, form, brought.raters(rows.raters), brought.told)
+    left = (*brought.told, *blank)
+    return BenchRun(bench, folder, kept, about, judged, form, brought.raters(rows.raters), left)
 
 
 def _equated(bench: Bench, asked: BenchRunOptions) -> str | None:
