@@ -108,17 +108,20 @@ def keyed(
 
     `known` are the sorted keys that have an answer. RunError where the items are no longer those that were planned.
     """
+    changed = RunError("the items changed while they were read: run the same command again")
     with plan.open("rb") as file:
         while block := list(itertools.islice(items, _CHUNK)):
             numbers = [questions_of(item, judge.rubric, shape, samples) for item in block]
             keys = [line.rstrip() for line in itertools.islice(file, sum(numbers))]
             if len(keys) < sum(numbers):
-                raise RunError("the items changed while they were read: run the same command again")
+                raise changed
             spelt = iter(zip(keys, is_in(keys, known), strict=True))
             for item, n in zip(block, numbers, strict=True):
                 found = item, tuple(None if old else key.decode() for key, old in itertools.islice(spelt, n))
                 if unanswered(found):
                     yield found
+        if file.readline():
+            raise changed
 
 
 def judged_by_workers(

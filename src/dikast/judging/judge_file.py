@@ -40,7 +40,7 @@ from dikast.judging.judge import Judge, resample_rounds
 from dikast.judging.ledger import Ledger
 from dikast.judging.notes import EngineNotes, work_in_all, work_of
 from dikast.judging.pair_orders import EqualRule
-from dikast.judging.run_plan import Count, Plan, PlanFiles, Source
+from dikast.judging.run_plan import AsPlanned, Count, Plan, PlanFiles, Source
 from dikast.judging.settling import never_sent
 from dikast.judging.summary import Tally
 from dikast.judging.task import Shape, Task
@@ -150,6 +150,7 @@ class FileRun:
         self.told = way_fields(shape, equal, schedule)
         self.reading = Arrangement()
         self._mark: tuple[int, ...] | None = None
+        self._begin = 0  # where the keys of the last plan begin
         self.sheets: dict[str, Sheet] = {}  # of the items that bring their own
         if out is None and not dry_run:
             raise UserError("a run needs a folder for its verdicts")
@@ -209,6 +210,7 @@ class FileRun:
         """Read all items, check them, and write the plan; with `only`, add the questions of these items to it."""
         if self.dry_run:
             return _plan(self, samples, only, None)
+        self._begin = (self.out / KEYS).stat().st_size if only is not None else 0
         with PlanFiles(self.out, self.judge.equate, add=only is not None) as plans:
             plan = _plan(self, samples, only, plans)
         if only is None:
@@ -236,7 +238,9 @@ class FileRun:
         if hasattr(engine, "spread") and not callable(self.shape) and only is None:
             self._ask_workers(samples, notes, watched)
         else:
-            self._ask_engine(self.tasks(self.items(), samples, only), notes, watched)
+            planned = AsPlanned(self.out, self._begin)
+            self._ask_engine(planned.of(self.tasks(self.items(), samples, only)), notes, watched)
+            planned.check(self.source.path)
         self.work = work_in_all(self.work, work_of(engine, before))
         if why := watched.gave_up:
             left = plan.questions - watched.done

@@ -199,6 +199,36 @@ class Count:
         )  # fmt: skip
 
 
+class AsPlanned:
+    """Of the questions of a second reading of the items those that were planned, in the order of `keys.txt` from byte
+    `begin`; the others, of items or media that changed since, are not asked.
+    """
+
+    def __init__(self, out: Path, begin: int) -> None:
+        self._keys, self._begin = out / KEYS, begin
+        self.changed, self._first = 0, ""
+
+    def of(self, tasks: Iterator[Task]) -> Iterator[Task]:
+        """The questions that are the planned ones; `changed` counts the others, and those that are gone."""
+        with self._keys.open("rb") as keys:
+            keys.seek(self._begin)
+            for task in tasks:
+                if keys.readline().rstrip() == task.key.encode():
+                    yield task
+                else:
+                    self.changed, self._first = self.changed + 1, self._first or task.item.origin or task.item.id
+            self.changed += sum(1 for _ in keys)
+
+    def check(self, path: str) -> None:
+        """RunError if questions were not asked, since their items were no longer those that were planned."""
+        if self.changed:
+            where = f", the first of {self._first}" if self._first else ""
+            raise RunError(
+                f"{path}: the items, or what they show, changed while they were read, so that {self.changed:,} questions"
+                f" were not asked{where}: run the same command again"
+            )
+
+
 def metadata_of(item: Item) -> dict[str, Any]:
     """The metadata that a run keeps of an item: plain values, the systems whose responses it holds with the lengths of
     these, and of a single response a fingerprint of its prompt, by which systems are compared.
