@@ -1,11 +1,13 @@
 """The items' file is read twice: the plan, with its gold, and the questions must be of the same file."""
 
 import os
+import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 import dikast
 from dikast.core.errors import RunError
@@ -75,3 +77,18 @@ def test_items_that_are_edited_in_place_while_they_are_asked_are_not_asked_and_t
     again = grade_file(judge, str(items), out)
     assert again["verdicts"] == n
     assert again["answered_before"] == (0 if word == "b" else kept)
+
+
+def test_a_picture_that_changes_between_plan_and_questions_is_not_asked_about(tmp_path: Path) -> None:
+    for name, colour in (("a.png", "red"), ("b.png", "blue")):
+        Image.new("RGB", (8, 8), colour).save(tmp_path / name)
+    items = write_jsonl(tmp_path / "items.jsonl", [{**row, "image": f"{row['id']}.png"} for row in rows(2, gold=1)])
+    for k in range(2):
+        shutil.copy(tmp_path / "a.png", tmp_path / f"i{k}.png")
+    judge, out = dikast.Judge("mock:random", rubric="helpfulness"), tmp_path / "out"
+    with FileRun(judge, str(items), out, "each", None) as run:
+        plan = run.plan(range(1))
+        shutil.copy(tmp_path / "b.png", tmp_path / "i1.png")
+        with pytest.raises(RunError, match=r"so that 1 question could not be asked, the first of .*items.jsonl:2"):
+            run.ask(range(1), plan)
+    assert [verdict.question.item for verdict in current_verdicts(out)] == ["i0"]

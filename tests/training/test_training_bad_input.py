@@ -371,3 +371,16 @@ def test_all_mistakes_of_a_configuration_are_told_at_once(write_config: Write) -
     told = str(done.exception)
     assert all(each in told for each in ("did you mean 'steps'", "'batch_size'", "'lora': expected a mapping"))
     assert "c.yaml:" in told
+
+
+@pytest.mark.parametrize("given", [{"steps": 2}, {"steps": None, "epochs": 1e-9}])
+def test_a_warmup_longer_than_the_run_is_told_before_it_trains(
+    given: dict[str, Any], write_config: Write, caplog: pytest.LogCaptureFixture
+) -> None:
+    told: list[int] = []
+    sft(write_config(warmup=50, **given), watch=lambda line: told.append(len(caplog.records)))
+    said = [each.message for each in caplog.records if "warmup" in each.message]
+    assert len(said) == 1
+    assert "'warmup' of 50 steps, and the run has" in said[0]
+    assert "never reaches 0.001" in said[0]
+    assert told[0] >= 1

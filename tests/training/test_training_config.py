@@ -81,7 +81,8 @@ def test_shapes_have_the_published_number_of_weights(name: str) -> None:
 def test_the_fingerprint_holds_what_decides_the_weights_and_nothing_else() -> None:
     config = Config("out", (Data(items=("a",)),), init="x")
     same = [{"out": "b"}, {"save_every": 7}, {"max_seconds": 3.0}, {"workers": 4}, {"log_every": 2}, {"keep": 5},
-            {"max_tokens_per_micro_batch": 9}, {"checkpointing": True}, {"compile": True}]  # fmt: skip
+            {"max_tokens_per_micro_batch": 9}, {"checkpointing": True}, {"compile": True},
+            {"data": (Data(items=("b",)),)}]  # fmt: skip
     other = [{"learning_rate": 1e-3}, {"seed": 1}, {"batch_size": 8}, {"steps": 5}, {"precision": "bf16"}]
     assert {replace(config, **each).hash for each in same} == {config.hash}  # type: ignore[arg-type]
     assert len({replace(config, **each).hash for each in other} | {config.hash}) == 6  # type: ignore[arg-type]

@@ -96,7 +96,7 @@ def test_a_checkpoint_goes_on_as_if_unbroken(
 
     step(0)
     saved = save_checkpoint(tmp_path, 1, models[0], ones[0], {"run": "x"}, random_state(), SingleProcess(), 1)
-    load_checkpoint(saved, models[1], ones[1], SingleProcess(), run="x")
+    load_checkpoint(saved, models[1], ones[1], SingleProcess(), runs=("x",))
     step(0)
     step(1)
     for a, b in zip(models[0].parameters(), models[1].parameters(), strict=True):

@@ -22,6 +22,7 @@ from dikast.core.runs.judge_lock import NAMES_OF
 from dikast.core.runs.run_files import GOLD, KEYS, META, RUBRICS, SHEETS, put_in_place
 from dikast.core.scale import Scale
 from dikast.core.secrets import without_secrets
+from dikast.core.text import counted
 from dikast.engines.priced import price_of_engine
 from dikast.engines.wrapper import found_in
 from dikast.judging.judge import Judge
@@ -224,8 +225,8 @@ class AsPlanned:
         if self.changed:
             where = f", the first of {self._first}" if self._first else ""
             raise RunError(
-                f"{path}: the items, or what they show, changed while they were read, so that {self.changed:,} questions"
-                f" were not asked{where}: run the same command again"
+                f"{path}: the items, or what they show, changed while they were read, so that"
+                f" {counted(self.changed, 'question')} could not be asked{where}: run the same command again"
             )
 
 

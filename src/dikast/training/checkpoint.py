@@ -139,15 +139,14 @@ def _fault(path: Path) -> str:
 
 
 def load_checkpoint(
-    path: Path, model: torch.nn.Module, optimizer: Any, team: SingleProcess, *, run: str
+    path: Path, model: torch.nn.Module, optimizer: Any, team: SingleProcess, *, runs: tuple[str, ...]
 ) -> dict[str, Any]:
-    """Restore weights, moments and random state; returns the state. UserError if it belongs to another run."""
+    """Restore weights, moments and random state; returns the state. UserError if it is of none of these runs."""
     state: dict[str, Any] = orjson.loads((path / "state.json").read_bytes())
-    if state["run"] != run:
+    if state["run"] not in runs:
         raise UserError(
             f"{path}: this checkpoint belongs to a run with other data or settings: give another 'out', or remove the "
-            "folder to start again (paths of data count: a folder of `dikast make-judge` that was copied or moved goes"
-            " on only in the place where it was made)"
+            "folder to start again"
         )
     _load_moments(path, load_weights(path, model), optimizer)
     draws = path / f"draws-{team.rank}.safetensors"

@@ -173,9 +173,16 @@ class Config:
 
     @property
     def hash(self) -> str:
-        """Fingerprint of everything that determines the weights, except for rounding: micro-batches may change in size
-        between a run and its continuation.
+        """Fingerprint of everything that determines the weights, except for the content of the data, and for rounding:
+        micro-batches may change in size between a run and its continuation.
         """
+        return self._hash(paths=False)
+
+    def runs(self, data: str, start: Any) -> tuple[str, str]:
+        """The identity of a run on this data from this model; second the one that it had when paths of data counted."""
+        return fingerprint([self.hash, data, start]), fingerprint([self._hash(paths=True), data, start])
+
+    def _hash(self, *, paths: bool) -> str:
         value = dataclasses.asdict(self)
         for key in (
             "out",
@@ -198,6 +205,8 @@ class Config:
         if self.pack == "none":
             value.pop("pack")  # runs from before there was packing go on
         value["data"] = [as_before(each) for each in value["data"]]
+        for each in () if paths else value["data"]:
+            del each["items"], each["talk"]
         value["augment"] = as_before(value["augment"])
         return fingerprint(under_former_names(value))
 

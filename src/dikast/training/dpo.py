@@ -52,8 +52,9 @@ def _dpo(config: PreferenceConfig, team: SingleProcess, watch: Watcher) -> dict[
     shards = prepare_shards(config, loaded, about(loaded), data := data_hash(config), team)
     start = source_of(config).identity() if config.model else about(loaded)
     data = fingerprint([data, shards.shown])
-    run = fingerprint([config.hash, data, start])
-    outcome = PreferenceLoop(config, loaded, shards, out, team, run=run).train(watch=watch)
+    runs = config.runs(data, start)
+    loop = PreferenceLoop(config, loaded, shards, out, team, runs=runs)
+    outcome = loop.train(watch=watch)
 
     def finish() -> None:
         plot(out)
@@ -62,12 +63,12 @@ def _dpo(config: PreferenceConfig, team: SingleProcess, watch: Watcher) -> dict[
             more = {"processes": team.about} if team.size > 1 else {}
             lines = read_log(out / "train.jsonl")
             write_card(
-                out / "model", config, data=data, run=run, examples=len(shards) // 2, lines=lines, evals=(), more=more,
-                kind="policy",
+                out / "model", config, data=data, run=loop.run, examples=len(shards) // 2, lines=lines, evals=(),
+                more=more, kind="policy",
             )  # fmt: skip
 
     team.from_main(finish)
-    return training_result(config, outcome, team, examples=len(shards) // 2, run=run)
+    return training_result(config, outcome, team, examples=len(shards) // 2, run=loop.run)
 
 
 class PreferenceLoop(Loop):
@@ -78,14 +79,21 @@ class PreferenceLoop(Loop):
     """
 
     def __init__(
-        self, config: PreferenceConfig, loaded: Loaded, shards: Shards, out: Path, team: SingleProcess, *, run: str
+        self,
+        config: PreferenceConfig,
+        loaded: Loaded,
+        shards: Shards,
+        out: Path,
+        team: SingleProcess,
+        *,
+        runs: tuple[str, ...],
     ) -> None:
         self._settings = config
         self._measured: list[torch.Tensor] = []
         if config.pack != "none":
             use_packed_attention(loaded.model)
-        self._reference = torch.from_numpy(reference(config, loaded, shards, out, team, run))
-        super().__init__(config, loaded, shards, out, team, run=run)
+        self._reference = torch.from_numpy(reference(config, loaded, shards, out, team, runs))
+        super().__init__(config, loaded, shards, out, team, runs=runs)
 
     def _planned_batches(self) -> BatchPlan:
         config, lengths = self._settings, self._shards.lengths
@@ -174,14 +182,14 @@ def preference_losses(ratios: torch.Tensor, likelihood: torch.Tensor, config: Pr
 
 
 def reference(
-    config: PreferenceConfig, loaded: Loaded, shards: Shards, out: Path, team: SingleProcess, run: str
+    config: PreferenceConfig, loaded: Loaded, shards: Shards, out: Path, team: SingleProcess, runs: tuple[str, ...]
 ) -> NDArray[np.float32]:
     """The log-probabilities of each pair's replies under the model as it was opened, (pairs, 2), in nats.
 
     They are computed once and stored in `out`; several processes compute a share each.
     """
     path = out / REFERENCE
-    stored = team.from_main(lambda: _stored(path, run))
+    stored = team.from_main(lambda: _stored(path, runs))
     if not stored:
         part = out / f"reference-{team.rank}.npy"
         np.save(part, _computed(config, loaded, shards, team))
@@ -190,7 +198,7 @@ def reference(
         def join() -> None:
             parts = [out / f"reference-{rank}.npy" for rank in range(team.size)]
             whole = sum(np.load(each) for each in parts)
-            write_checked(path, spelt({_TABLE: whole}, metadata={"run": run}))
+            write_checked(path, spelt({_TABLE: whole}, metadata={"run": runs[0]}))
             for each in parts:
                 each.unlink()
 
@@ -200,13 +208,13 @@ def reference(
     return found
 
 
-def _stored(path: Path, run: str) -> bool:
+def _stored(path: Path, runs: tuple[str, ...]) -> bool:
     """Whether the file is there, undamaged and of this run."""
     if not path.is_file() or checksum(path) not in recorded(path.parent).get(path.name, []):
         return False
     try:
         with safe_open(path, "np") as file:
-            return bool((file.metadata() or {}).get("run") == run)
+            return bool((file.metadata() or {}).get("run") in runs)
     except SafetensorError:
         return False
 

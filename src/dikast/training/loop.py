@@ -24,7 +24,7 @@ from dikast.training.log import Log
 from dikast.training.optimizer import optimizer_of
 from dikast.training.packed_attention import use_packed_attention
 from dikast.training.processes import SingleProcess
-from dikast.training.schedule import rate_at
+from dikast.training.schedule import rate_at, tell_long_warmup
 
 Watcher = Callable[[dict[str, Any]], None]
 _AHEAD = 4  # batches prepared ahead of the model
@@ -56,16 +56,24 @@ class _Unsaved(NamedTuple):
 class Loop:
     """One training run, resumed from its last checkpoint if it has one; `train` runs it to the end.
 
-    run: the identity of the run; a checkpoint of another run is refused.
+    runs: the identity of the run, and those that it had before; a checkpoint of another run is refused.
     """
 
     def __init__(
-        self, config: Config, loaded: Loaded, shards: Shards, out: Path, team: SingleProcess, *, run: str
+        self,
+        config: Config,
+        loaded: Loaded,
+        shards: Shards,
+        out: Path,
+        team: SingleProcess,
+        *,
+        runs: tuple[str, ...],
     ) -> None:
-        self._config, self._loaded, self._shards, self._team, self._run = config, loaded, shards, team, run
+        self._config, self._loaded, self._shards, self._team, self.run = config, loaded, shards, team, runs[0]
         self._folder = out / "checkpoints"
         self._plan = self._planned_batches()
         self._planned = config.steps or max(1, round(config.epochs * self._plan.per_epoch))  # steps of the schedule
+        team.from_main(lambda: tell_long_warmup(self._planned, config.warmup, config.learning_rate))
         self.total = min(self._planned, config.stop_at or self._planned)
         if config.pack != "none":
             use_packed_attention(loaded.model)
@@ -76,7 +84,8 @@ class Loop:
         self.done, self._spent, self._waited = 0, 0.0, 0.0
         self._unsaved: _Unsaved | None = None
         if (found := sound_checkpoint(self._folder, team)) is not None:
-            state = load_checkpoint(found, loaded.model, self._optimizer, team, run=run)
+            state = load_checkpoint(found, loaded.model, self._optimizer, team, runs=runs)
+            self.run = str(state["run"])  # a run keeps the identity that it began with
             self.done, self._spent = int(state["step"]), float(state["seconds"])
         self._log = team.from_main(lambda: Log(out / "train.jsonl", self.done))
 
@@ -112,7 +121,7 @@ class Loop:
                 late = config.max_seconds > 0 and time.monotonic() - started >= config.max_seconds
                 stop = config.max_seconds > 0 and self._team.total(late) > 0  # if one process is late, all stop
                 if last or stop or (config.save_every and self.done % config.save_every == 0):
-                    state = {"run": self._run, "seconds": self._spent + time.monotonic() - started}
+                    state = {"run": self.run, "seconds": self._spent + time.monotonic() - started}
                     self._unsaved = _Unsaved(step, micro, state, random_state())
                 if last or stop:
                     self._save_checked()

@@ -1,7 +1,19 @@
 """The learning-rate schedule."""
 
+import logging
 import math
 from typing import Literal
+
+_log = logging.getLogger(__name__)
+
+
+def tell_long_warmup(steps: int, warmup: float, peak: float) -> None:
+    """Say, before a run begins, that its learning rate rises to the end."""
+    if warmup >= steps and warmup >= 1:
+        _log.warning(
+            "'warmup' of %s steps, and the run has %s: the learning rate rises to the end and never reaches %s",
+            f"{warmup:,g}", f"{steps:,}", f"{peak:g}",
+        )  # fmt: skip
 
 
 def rate_at(

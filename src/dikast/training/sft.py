@@ -49,8 +49,8 @@ def _sft(config: Config, team: "SingleProcess", watch: Watcher) -> dict[str, Any
     shards = prepare_shards(config, loaded, about(loaded), data, team)
     start = source_of(config).identity() if config.model else about(loaded)
     data = fingerprint([data, shards.shown])
-    run = fingerprint([config.hash, data, start])
-    loop = Loop(config, loaded, shards, out, team, run=run)
+    runs = config.runs(data, start)
+    loop = Loop(config, loaded, shards, out, team, runs=runs)
     told = {line["format"] for line in read_log(out / "eval.jsonl") if line["step"] == loop.done}
     missing = held is not None and loop.done > 0 and loop.evaluation_due() and not told >= held.asked
     missing = team.total(float(missing and team.main)) > 0  # as the main process found it
@@ -83,9 +83,9 @@ def _sft(config: Config, team: "SingleProcess", watch: Watcher) -> dict[str, Any
             about_run = {"processes": team.about} if team.size > 1 else {}
             save_result(loaded, config, team)
             write_card(
-                out / "model", config, data=data, run=run, examples=len(shards), lines=lines, evals=found,
+                out / "model", config, data=data, run=loop.run, examples=len(shards), lines=lines, evals=found,
                 more=about_run,
             )  # fmt: skip
 
     team.from_main(finish)
-    return training_result(config, outcome, team, examples=len(shards), run=run)
+    return training_result(config, outcome, team, examples=len(shards), run=loop.run)

@@ -29,7 +29,7 @@ from dikast.training.data.examples import files_of, rows_of_file
 from dikast.training.log import Log
 from dikast.training.models.model import open_model, save_model
 from dikast.training.optimizer import optimizer_of
-from dikast.training.schedule import rate_at
+from dikast.training.schedule import rate_at, tell_long_warmup
 
 _SCALE = 20.0  # large enough for four target words, whose cosines are at best a half each
 _SEEING = re.compile(r"vision_tower|multi_modal_projector|embed_tokens")
@@ -63,6 +63,7 @@ def _look(config: Config, watch: Callable[[dict[str, Any]], None]) -> dict[str, 
     rows = [row for data in config.data for row in [*islice(_rows(config, data), data.limit or None)] * data.repeat]
     _check(loaded, rows)
     steps = config.steps or math.ceil(config.epochs * len(rows) / config.batch_size)
+    tell_long_warmup(steps, config.warmup, config.learning_rate)
     optimizer, drawn = optimizer_of(model, config), np.random.default_rng(config.seed)
     words: dict[str, list[int]] = {}
     log, line = Log(out / "train.jsonl", 0), dict[str, Any]()

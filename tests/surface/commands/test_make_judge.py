@@ -1,5 +1,6 @@
 """`dikast make-judge`: one command from recipes to an audited judge, in miniature."""
 
+import shutil
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -127,11 +128,16 @@ def test_a_password_of_a_teacher_is_not_shown(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_copied_folder_is_refused_with_the_reason(tmp_path: Path) -> None:
-    path, out = recipe(tmp_path), tmp_path / "out"
-    make_judge(path, out)
+def test_a_copied_folder_goes_on(tmp_path: Path) -> None:
+    path, out, copy = recipe(tmp_path), tmp_path / "out", tmp_path / "copy"
+    whole = make_judge(path, out)
+    shutil.copytree(out, copy)
+    shutil.rmtree(copy / "judge" / "checkpoints" / "step-00000003")
+    for name in ("judge/model", "graded"):
+        shutil.rmtree(copy / name)
     out.rename(tmp_path / "moved")
-    with pytest.raises(UserError, match="copied or moved goes on only in the place where it was made"):
-        make_judge(path, tmp_path / "moved")
-    (tmp_path / "moved").rename(out)
-    assert make_judge(path, out)["train"]["steps"] == 3
+    before = (copy / "judge" / "checkpoints" / "step-00000002" / "state.json").stat().st_mtime_ns
+    again = make_judge(path, copy)
+    assert again["train"] == whole["train"]
+    assert bytes_of(copy) == bytes_of(tmp_path / "moved")
+    assert (copy / "judge" / "checkpoints" / "step-00000002" / "state.json").stat().st_mtime_ns == before
