@@ -162,7 +162,7 @@ def _loop(asked: "Asked", folder: Path, config: Config, out: Path, shards: Shard
     empty(asked.device)
     loaded = random_model(folder, asked.device)
     made_ready(loaded.model, config)
-    return Loop(config, loaded, shards, out, SingleProcess(), run="random")
+    return Loop(config, loaded, shards, out, SingleProcess(), runs=("random",))
 
 
 def _told(
@@ -259,7 +259,7 @@ def align(asked: "Asked") -> None:
             (here / "dpo").mkdir()
             made_ready(loaded.model, config)
             shards = prepare_shards(config, loaded, about(loaded), data_hash(config), SingleProcess())
-            loop = PreferenceLoop(config, loaded, shards, here / "dpo", SingleProcess(), run="random")
+            loop = PreferenceLoop(config, loaded, shards, here / "dpo", SingleProcess(), runs=("random",))
             lines: list[dict[str, Any]] = []
             loop.train(watch=lines.append)
         asked.report.tell(

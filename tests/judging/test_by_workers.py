@@ -4,6 +4,7 @@ import pickle
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from dikast.core.errors import RunError
 from dikast.core.item import Item
 from dikast.core.media import media_rules
 from dikast.engines.base import Request
-from dikast.judging.by_workers import JudgedBatch, KeyedItem, _judge, _Terms, judged_by_workers
+from dikast.judging.by_workers import JudgedBatch, KeyedItem, _judge, _Terms, judged_by_workers, keyed
 from dikast.judging.judge import Judge
 from scripted import Scripted
 
@@ -41,8 +42,8 @@ def breaking(after: int) -> Unlike:
 def judged(engine: Unlike) -> Iterator[JudgedBatch]:
     judge = Judge(engine, "helpfulness")
     items = [Item.of(f"Q{i}?", "A.", id=f"i{i}") for i in range(9)]
-    keyed: list[KeyedItem] = [(each, tuple(task.key for task in judge.tasks_of(each, "each"))) for each in items]
-    return judged_by_workers(engine, judge, judge.format, "each", range(1), iter(keyed))
+    planned: list[KeyedItem] = [(each, tuple(task.key for task in judge.tasks_of(each, "each"))) for each in items]
+    return judged_by_workers(engine, judge, judge.format, "each", range(1), iter(planned))
 
 
 def test_a_worker_keeps_one_judge_for_a_run() -> None:
@@ -65,3 +66,12 @@ def test_an_exception_beside_the_engine_ends_the_run_and_keeps_what_was_answered
         6,
     )  # nothing is asked after it, nor again
     assert sum(len(batch.lines) for batch in judged(breaking(after=9))) == 9
+
+
+@pytest.mark.parametrize("items", [2, 4], ids=["fewer", "more"])
+def test_items_that_are_not_as_many_as_planned_end_the_run(items: int, tmp_path: Path) -> None:
+    judge, plan = Judge(Unlike([]), "helpfulness"), tmp_path / "keys.txt"
+    plan.write_bytes(b"".join(b"%032d\n" % k for k in range(3)))
+    found = (Item.of(f"Q{i}?", "A.", id=f"i{i}") for i in range(items))
+    with pytest.raises(RunError, match="the items changed while they were read"):
+        list(keyed(found, plan, judge, "each", range(1), None))
