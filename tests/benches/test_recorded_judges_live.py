@@ -12,7 +12,10 @@ import pytest
 
 from benches.own_bench import cards, figure, judge_own, own, run
 from benches.published import lay_out
+from dikast.benches.bench_rows import read_rows
+from dikast.benches.definition import load_bench
 
+PARTS = ("Natural", "Neighbor", "GPTInst", "GPTOut", "Manual")  # of LLMBar
 OF_CHOICES = ("--format", "choice-only", "--read", "never")
 
 
@@ -36,14 +39,15 @@ def pandalm(recorded: Path) -> Iterator[tuple[str, str, str]]:
         yield str(row["idx"]), *slots.get(str(row["gpt_result"]), ("none", "none"))
 
 
-def llmbar(recorded: Path) -> Iterator[tuple[str, str, str]]:
-    """What GPT-4 said of LLMBar's five parts; rows without an id are named by folder and line."""
-    slots = {"1": "A", "2": "B"}
+def llmbar(recorded: Path, rows: Path) -> Iterator[tuple[str, str, str]]:
+    """What GPT-4 said of LLMBar's five parts, whose rows have no id: they are told by their place."""
+    slots, items = {"1": "A", "2": "B"}, read_rows(load_bench("llmbar"), rows, unverified=True).items
+    named = {part: [item.id for item in items if item.meta["dataset"] == part] for part in PARTS}
     with gzip.open(recorded / "llmbar/verdicts.tsv.gz", "rt") as file:
         for row in csv.DictReader(file, delimiter="\t"):
             if row["evaluator"] == "GPT-4/Vanilla" and row["dataset"].startswith("LLMBar/"):
-                folder = row["dataset"].rpartition("/")[2]
-                yield f"{folder}-{int(row['i']) + 1}", slots[row["winner_orig"]], slots[row["winner_swap"]]
+                names = named[row["dataset"].rpartition("/")[2]]
+                yield names[int(row["i"])], slots[row["winner_orig"]], slots[row["winner_swap"]]
 
 
 CASES = {
@@ -78,7 +82,7 @@ def test_each_cell_of_a_judge_of_llmbar_comes_out_of_a_live_run(recorded: Path, 
     lay_out(recorded, tmp_path / "rows")
     lines = [
         {"item": item, "responses": order, "reply": f"Verdict: {slot}"}
-        for item, *slots in llmbar(recorded)
+        for item, *slots in llmbar(recorded, tmp_path / "rows")
         for order, slot in zip(([0, 1], [1, 0]), slots, strict=True)
     ]
     (tmp_path / "r.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -90,7 +94,7 @@ def test_each_cell_of_a_judge_of_llmbar_comes_out_of_a_live_run(recorded: Path, 
     published = json.loads((recorded / "llmbar/statistics.json").read_text())
     names = ("correct_False", "correct_True", "correct_both", "equal")
     for official, name in zip(cards(tmp_path / "out")["llmbar"]["official"], names, strict=True):
-        for part in ("Natural", "Neighbor", "GPTInst", "GPTOut", "Manual"):
+        for part in PARTS:
             cell = f"LLMBar/{'' if part == 'Natural' else 'Adversarial/'}{part}|GPT-4/Vanilla"
             hits, n = map(int, re.findall(r"\d+", published[cell][name])[:2])
             assert official["groups"][part]["value"] == pytest.approx(hits / n), (name, part)
