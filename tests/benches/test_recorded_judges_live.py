@@ -41,13 +41,14 @@ def pandalm(recorded: Path) -> Iterator[tuple[str, str, str]]:
 
 def llmbar(recorded: Path, rows: Path) -> Iterator[tuple[str, str, str]]:
     """What GPT-4 said of LLMBar's five parts, whose rows have no id: they are told by their place."""
-    slots, items = {"1": "A", "2": "B"}, read_rows(load_bench("llmbar"), rows, unverified=True).items
+    items = read_rows(load_bench("llmbar"), rows, unverified=True).items
     named = {part: [item.id for item in items if item.meta["dataset"] == part] for part in PARTS}
     with gzip.open(recorded / "llmbar/verdicts.tsv.gz", "rt") as file:
         for row in csv.DictReader(file, delimiter="\t"):
             if row["evaluator"] == "GPT-4/Vanilla" and row["dataset"].startswith("LLMBar/"):
                 names = named[row["dataset"].rpartition("/")[2]]
-                yield names[int(row["i"])], slots[row["winner_orig"]], slots[row["winner_swap"]]
+                one, two = (row[name] == "1" for name in ("winner_orig", "winner_swap"))  # both name responses
+                yield names[int(row["i"])], "A" if one else "B", "B" if two else "A"
 
 
 CASES = {
