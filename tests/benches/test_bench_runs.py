@@ -671,7 +671,7 @@ def test_a_bench_is_drafted_from_its_rows_and_checked(tmp_path: Path) -> None:
     assert text.count("\n") <= 40
     again = run("new", path, "--data", tmp_path)
     assert isinstance(again.exception, UserError)
-    path.write_text(text.replace("TODO", "done").replace("gold: ", "# gold: "))
+    path.write_text(text.replace("TODO", "done"))
     sound = run("new", path, "--data", tmp_path)
     assert sound.exit_code == 0, (sound.output, sound.exception)
     assert "1 row read" in sound.stdout
@@ -692,6 +692,43 @@ def test_a_bench_is_drafted_from_its_rows_and_checked(tmp_path: Path) -> None:
     assert 'response_0: "chosen"' in (tmp_path / "b.yaml").read_text()
     path.write_text(path.read_text() + "# longer\n" * 40)
     assert "at most 40" in str(run("new", path).exception)
+
+
+@pytest.mark.parametrize(
+    ("row", "golds", "line"),
+    [
+        ({"prompt": "?", "chosen": "x", "rejected": "y"}, {}, 'gold: {column: "chosen", default: a}  # the first'),
+        ({"question": "?", "answer_a": "x", "answer_b": "y"}, {"winner": ["model_a", "tie", "model_b"]},
+         'gold: {column: "winner", values: {"model_a": a, "model_b": b, "tie": tie}}'),
+        ({"instruction": "?", "response_a": "x", "response_b": "y"}, {"preference": ["B", "A"]},
+         'gold: {column: "preference", values: {"A": a, "B": b}}'),
+        ({"prompt": "?", "responses": ["x", "y"]}, {"winner": [1, 0]},
+         'gold: {column: "winner", values: {"0": a, "1": b}}'),
+        ({"question": "?", "answer": "x"}, {"human_score": [2, 8]},
+         'gold: {column: "human_score", scale: 1-10}  # the scale is a guess'),
+        ({"question": "?", "answer": "x"}, {"rating": [2, 5]}, 'gold: {column: "rating"}\n'),
+        ({"instruction": "?", "output_1": "x", "output_2": "y", "kind": "k"}, {"label": [1, 2]},
+         "# gold: {column: COLUMN}  # of the others: kind, label"),
+        ({"prompt": "?", "reference": "r"}, {}, "leave 'response' out and write: responses: to be brought"),
+    ],
+)  # fmt: skip
+def test_a_draft_says_what_its_gold_means(
+    row: dict[str, Any], golds: dict[str, list[Any]], line: str, tmp_path: Path
+) -> None:
+    """The draft of rows with a chosen and a rejected response could not be read: the chosen text was gold."""
+    many = [dict(zip(golds, each, strict=True)) for each in zip(*golds.values(), strict=True)] or [{}]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps({**row, **each}) + "\n" for each in many))
+    path = tmp_path / "fresh.yaml"
+    made = run("new", path, "--hub", "org/fresh", "--file", "rows.jsonl", "--data", tmp_path)
+    assert made.exit_code == 0, (made.output, made.exception)
+    text = path.read_text()
+    assert line in text
+    path.write_text(text.replace("TODO", "done").replace('response: "done"', 'response: "prompt"'))
+    read = run("new", path, "--data", tmp_path)
+    assert read.exit_code == 0, (read.output, read.exception)
+    if line.startswith("gold"):
+        judged = run("run", path, "--judge", "mock:oracle", "--data", tmp_path, "--out", tmp_path / "out", "-q")
+        assert judged.exit_code == 0, (judged.output, judged.exception)  # an oracle needs gold that it can read
 
 
 def _row(bench: Bench, said: str) -> dict[str, Any]:

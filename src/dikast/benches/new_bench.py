@@ -2,23 +2,30 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
+from typing import Any
+
+import orjson
 
 from dikast.benches.bench_rows import read_rows
 from dikast.benches.definition import MOST_LINES, Bench, check_bench, is_repository, load_bench
 from dikast.core.errors import UserError
-from dikast.core.records.column_names import recognise
+from dikast.core.gold import likely_scale
+from dikast.core.records.column_names import recognise, winner
 from dikast.core.records.reading import read_records
 from dikast.core.text import counted
 
+_LOOKED_AT, _LISTED = 1_000, 8  # rows whose gold is looked at; columns that a comment names
+_HELPFULNESS = 5  # the best label of the rubric that a draft names
 _DRAFT = """\
 name: {name}
 title: {name}
 about: TODO what it measures, in one line
 state: {state}
 kind: {kind}  # pairs, graded pairs, scores, best of or order
-media: none  # image, video
+media: {media}  # none, image or video
 source:
   {place}: {repo}
   revision: {revision}
@@ -44,21 +51,24 @@ def draft(name: str, *, hub: str, github: str, revision: str, files: Sequence[st
     if not files:
         raise UserError("give the files of the rows: --file PATH")
     columns, gold, digests = dict[str, str](), "", dict.fromkeys(files, "")
+    others: list[str] = []
     for path in files:
         local = next((each for each in _places(data, path) if each.is_file()), None)
         if local is None:
             continue
         digests[path] = "" if "*" in path else hashlib.sha256(local.read_bytes()).hexdigest()
         if not columns:
-            row = next(iter(read_records(local))).value
-            seen = recognise(list(row), {})
-            columns = {field: column for field, column in seen.moves}
-            columns |= {key: key for key in row if key in ("id", "instruction", "response", "reference", "image")}
-            columns |= {f"response_{i}": column for i, column in enumerate(seen.responses)}
-            gold = seen.gold
-    pairs = "response_1" in columns
+            rows = [each.value for each in islice(read_records(local), _LOOKED_AT)]
+            columns, gold = _columns(rows)
+            others = [key for key in rows[0] if key not in columns.values()]
+    pairs = bool({"response_1", "responses"} & {*columns})
     for field in ("instruction",) if pairs else ("instruction", "response"):
         columns.setdefault(field, "TODO")
+    if columns.get("response") == "TODO":
+        gold = f"# where rows hold no responses, leave 'response' out and write: responses: to be brought\n{gold}"
+    if not gold.endswith("\n"):
+        listed = f"  # of the others: {', '.join(others[:_LISTED])}" if others else ""
+        gold += f"# gold: {{column: COLUMN}}{listed}\n"
     text = _DRAFT.format(
         name=name,
         state="rows read" if all(digests.values()) else "schema only",
@@ -68,7 +78,8 @@ def draft(name: str, *, hub: str, github: str, revision: str, files: Sequence[st
         revision=f'"{revision}"',
         files="\n".join(f'    "{path}": "{digest}"' for path, digest in digests.items()),
         fields="\n".join(f'  {field}: "{column}"' for field, column in columns.items()),
-        gold=f'gold: {{column: "{gold}"}}  # values: {{WORD: a, WORD: b}} of pairs\n' if gold else "",
+        gold=gold,
+        media="image" if {"image", "images"} & {*columns} else "none",
         metric="accuracy" if pairs else "pearson",
     )
     if (lines := text.count("\n")) > MOST_LINES:
@@ -77,6 +88,43 @@ def draft(name: str, *, hub: str, github: str, revision: str, files: Sequence[st
             f"at most {MOST_LINES}: name files that are alike by one path with '*' (--file 'data/part-*.jsonl')"
         )
     return text
+
+
+def _columns(rows: Sequence[Mapping[str, Any]]) -> tuple[dict[str, str], str]:
+    """The column of each field that the first row shows, and the line of gold, "" where no column is known to be it."""
+    row = rows[0]
+    seen = recognise(list(row), {})
+    columns = {field: column for field, column in seen.moves}
+    columns |= {key: key for key in row if key in ("id", "instruction", "response", "reference", "image", "images")}
+    columns |= {f"response_{i}": column for i, column in enumerate(seen.responses)}
+    several = row.get("responses")
+    if isinstance(several, list) and len(several) == 2 and not seen.responses:
+        columns["responses"] = "responses"
+    if not seen.gold:
+        return columns, ""
+    said = [each.get(seen.gold) for each in rows]
+    more, note = "", ""
+    if seen.gold in seen.responses:
+        more, note = ", default: a", "  # the first response is the better one in every row"
+    elif {"response_1", "responses"} & {*columns}:
+        words = {_word(each): winner(each, (), seen.responses) for each in said if each is not None}
+        if set(words) <= {"0", "1"} and all(word == meant for word, meant in words.items()):
+            words = {word: "ab"[int(word)] for word in words}  # the index of the better response
+        if set(words.values()) <= {"a", "b", "tie"} and any(word != meant for word, meant in words.items()):
+            listed = ", ".join(f'"{word}": {meant}' for word, meant in sorted(words.items()))
+            more = f", values: {{{listed}}}"
+        note = "" if more else "  # values: {WORD: a, WORD: b}"
+    else:
+        numbers = [float(each) for each in said if isinstance(each, int | float)]
+        scale = likely_scale(numbers)
+        if scale is not None and max(numbers) > _HELPFULNESS:
+            more, note = f", scale: {scale}", "  # the scale is a guess"
+    return columns, f'gold: {{column: "{seen.gold}"{more}}}{note}\n'
+
+
+def _word(value: Any) -> str:
+    """A value as `values` of gold names it."""
+    return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
 def _places(data: Path | None, path: str) -> list[Path]:
