@@ -1,9 +1,11 @@
 """Real workers, killed for real."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -48,6 +50,27 @@ def test_workers_do_their_work_and_pass_mistakes_on() -> None:
     with pytest.raises(DataError, match=r"a\.jsonl:3: field 'x': not a number") as raised, worker_pool(2) as pool:
         list(pool.map(refuse, [3, 4]))
     assert raised.value.line == 3
+
+
+def test_shared_memory_that_is_full_is_told() -> None:
+    """In a mount namespace with a /dev/shm of its own."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:  # not where pytest may have its folders
+        _with_full_shared_memory(folder)
+
+
+def _with_full_shared_memory(folder: str) -> None:
+    apart = ["unshare", "--mount", "--map-root-user"]
+    if shutil.which("unshare") is None or subprocess.run([*apart, "true"], capture_output=True).returncode:
+        pytest.skip("a mount namespace cannot be made here")
+    full = 'mount -t tmpfs -o size=64k none /dev/shm && ! head -c 99999 /dev/zero > /dev/shm/full && exec "$@"'
+    make = [sys.executable, "-m", "dikast", "world", "make", "-n", "4", "--shard", "2", "--out", f"{folder}/w"]
+    done = subprocess.run([*apart, "bash", "-c", full, "_", *make, "--workers", "2"], capture_output=True, text=True)
+    assert done.returncode == 1, done.stderr
+    assert "semaphores" in done.stderr
+    assert "(No space left on device): make room in it, or give one worker" in done.stderr
+    assert "Traceback" not in done.stderr
+    done = subprocess.run([*apart, "bash", "-c", full, "_", *make], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def workers_of(process: "subprocess.Popen[str]") -> list[int]:

@@ -9,6 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnContext
 
 from dikast.core.errors import RunError
 
@@ -18,12 +19,12 @@ def worker_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
     """A pool of spawned processes, each with one thread for arithmetic.
 
     The workers end when this process does, however it ends, and at once when it is interrupted. RunError where a worker
-    was killed or there was not enough memory. The first mistake of another kind is raised when the workers have
-    finished what they had begun.
+    was killed, there was not enough memory, or the system has no room for semaphores. The first mistake of another kind
+    is raised when the workers have finished what they had begun.
     """
     context = multiprocessing.get_context("spawn")
     theirs, ours = context.Pipe(duplex=False)  # the kernel closes our end when this process dies
-    with theirs, ours, ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(theirs,)) as pool:
+    with theirs, ours, _pool(workers, context, theirs) as pool:
         try:
             yield pool
         except BrokenProcessPool as error:
@@ -42,6 +43,17 @@ def worker_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
         except BaseException:
             ours.close()
             raise
+
+
+def _pool(workers: int, context: SpawnContext, theirs: Connection) -> ProcessPoolExecutor:
+    try:
+        return ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(theirs,))
+    except (OSError, ImportError) as error:  # of a system without semaphores
+        why = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise RunError(
+            f"worker processes need semaphores, which the system keeps in shared memory (/dev/shm), and none can be"
+            f" made there ({why}): make room in it, or give one worker"
+        ) from error
 
 
 def _begin(parent: Connection) -> None:
