@@ -1,5 +1,7 @@
 import base64
 import io
+import multiprocessing
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -190,3 +192,29 @@ def test_a_picture_whose_later_frames_are_damaged_is_sent_as_its_first(name: str
         except EngineError:  # the first frame was hit
             continue
     assert sent
+
+
+def test_frames_of_a_picture_are_not_counted(tmp_path: Path) -> None:
+    """200,000 directories of a TIFF that share 64 x 64 pixels: Pillow looks each up in the list of those before it."""
+    side, many, fields = 64, 200_000, 9
+    first, size = 8 + side * side, 2 + 12 * fields + 4
+    directory = struct.pack("<H", fields) + b"".join(
+        struct.pack("<HHII", tag, kind, 1, value)
+        for tag, kind, value in (
+            (256, 4, side), (257, 4, side), (258, 3, 8), (259, 3, 1), (262, 3, 1), (273, 4, 8), (277, 3, 1),
+            (278, 4, side), (279, 4, side * side),
+        )
+    )  # fmt: skip
+    following = (struct.pack("<I", first + (k + 1) * size if k + 1 < many else 0) for k in range(many))
+    path = tmp_path / "a.tiff"
+    begin = b"II*\0" + struct.pack("<I", first) + bytes(side * side)
+    path.write_bytes(begin + b"".join(directory + at for at in following))
+    done = multiprocessing.get_context("spawn").Process(target=_encode, args=(str(path),), daemon=True)
+    done.start()
+    done.join(60)  # it takes a second; counting the frames takes minutes to hours
+    done.kill()
+    assert done.exitcode == 0
+
+
+def _encode(path: str) -> None:
+    assert Encoded().url(Image(path)).startswith(b"data:image/png;")

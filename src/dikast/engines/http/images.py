@@ -4,11 +4,15 @@ import base64
 import io
 import threading
 from collections import OrderedDict
+from typing import TYPE_CHECKING
 
 from dikast.core.errors import DataError, EngineError
 from dikast.core.media import image_file, image_sha256, load_image
 from dikast.core.media.decoding import FORMATS
 from dikast.core.part import Image
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as Picture
 
 MOST_BYTES = 128 * 2**20
 _MIMES = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp", "GIF": "image/gif"}
@@ -71,11 +75,18 @@ def _plain_mime(raw: bytes) -> str | None:
     with PIL.Image.open(io.BytesIO(raw), formats=FORMATS) as opened:
         plain = opened.mode in ("RGB", "L") and not opened.has_transparency_data
         try:
-            one = getattr(opened, "n_frames", 1) == 1
-        except Exception:  # later frames are damaged, in any way: only the first, which is sound, goes out
-            one = False
-        try:
             upright = opened.getexif().get(_ORIENTATION, 1) in (0, 1)
         except Exception:  # damaged EXIF of any kind: `core.media` leaves the picture as it is
             upright = True
-        return _MIMES.get(opened.format or "") if plain and one and upright else None
+        return _MIMES.get(opened.format or "") if plain and upright and _is_still(opened) else None
+
+
+def _is_still(opened: "Picture") -> bool:
+    """Whether there is one frame. They are not counted: hundreds of thousands in a TIFF would take hours."""
+    try:
+        opened.seek(1)
+    except EOFError:
+        return True
+    except Exception:  # the next frame is damaged, in any way: only the first, which is sound, goes out
+        return False
+    return False
