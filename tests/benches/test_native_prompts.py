@@ -67,6 +67,34 @@ def test_the_second_of_two_scores_is_read_where_the_authors_grade_a_reference_fi
     assert figure(found, "pearson")["value"] == pytest.approx(1)
 
 
+@pytest.mark.parametrize("name", ["llava-w", "l-wilder", "llava-bench-coco"])
+def test_the_relative_score_is_of_the_sums_of_both_scores(name: str, tmp_path: Path) -> None:
+    """References and responses 10 8, 9 6, 8 4, and a reply without scores, which is -1 twice in the authors' code."""
+    listed = yaml.safe_load((Path(dikast.benches.__file__).parent / f"catalogue/{name}.yaml").read_text())
+    keys = {key: listed[key] for key in ("kind", "official", "responses", "native")}
+    fields = {"id": "id", "instruction": "q"}
+    rows = [{"id": f"q{i}", "q": f"What is in picture {i}?", "c": "uv"[i % 2]} for i in range(4)]
+    bench = own(tmp_path, rows, **keys, fields=fields, groups={"c": "c"})
+    answers = [{"id": f"q{i}", "response": f"A cup {i}.", "prompt": asked(i)} for i in range(4)]
+    (tmp_path / "answers.jsonl").write_text("".join(json.dumps(each) + "\n" for each in answers))
+    said = [{"item": f"q{i}", "reply": reply} for i, reply in enumerate(("10 8\nGood.", "9 6", "8, 4", "Fine."))]
+    (tmp_path / "replies.jsonl").write_text("".join(json.dumps(each) + "\n" for each in said))
+    judge, words = f"replay:{tmp_path / 'replies.jsonl'}", ("--responses", tmp_path / "answers.jsonl")
+    found = judge_own(bench, judge, tmp_path / "out", *words, "--prompt", "native", code=3)
+    first = found["official"][0]
+    assert (first["metric"], first["value"]["n"]) == ("relative score", 4)
+    assert first["value"]["value"] == pytest.approx(100 * (8 + 6 + 4 - 1) / (10 + 9 + 8 - 1))
+    assert first["value"]["low"] < first["value"]["value"] < first["value"]["high"]
+    groups = {group: each["value"] for group, each in first["groups"].items()}
+    assert groups == {"u": pytest.approx(100 * 12 / 18), "v": pytest.approx(100 * 5 / 8)}
+    assert first["rule"] == "a missing verdict counts as -1 in both sums; all rows alike"
+    ours = found["ours"]["ours: relative score"]
+    assert (ours["value"], ours["n"], ours["dropped"]) == (pytest.approx(100 * 18 / 27), 3, 1)
+    plain = judge_own(bench, "mock:constant", tmp_path / "plain", *words)["official"][0]["value"]
+    assert plain["value"] is None
+    assert "--prompt native" in plain["note"]
+
+
 def test_prompts_that_are_missing_or_hold_no_response_are_told_with_where_to_find_them(tmp_path: Path) -> None:
     bench, answers = mmhal(tmp_path, prompts=6)
     words = (

@@ -11,7 +11,7 @@ Metric = Literal[
     "accuracy without gold ties", "accuracy as shown without gold ties", "agreement with ties",
     "agreement without ties", "net of two games", "all of a group", "win rate", "bradley-terry score", "reward",
     "macro precision", "macro recall", "macro f1", "best of", "order distance", "bias deviation and conformity",
-    "kendall of models",
+    "kendall of models", "relative score",
     "pearson", "spearman", "kendall_tau_b", "exact", "mae", "mean score",
 ]  # fmt: skip
 STATES: Mapping[State, str] = {
@@ -51,6 +51,7 @@ METRICS: Mapping[Metric, str] = {
     "best of": "share of items whose right response has the best score; with k responses tied for it, 1/k",
     "order distance": "edit distance of the order by score from the right one, over its length: 0 is right",
     "bias deviation and conformity": "how far the score falls where evidence is gone, and stays where nothing is",
+    "relative score": "sum of the responses' scores in percent of the references', of replies that grade both",
     "kendall of models": "Kendall's tau-b between the models' mean scores and their mean gold",
     "all of a group": "share of groups in which every pair is right",
     "pearson": "Pearson correlation with gold",
@@ -123,6 +124,7 @@ def rule_of(official: OfficialMetric, metric: Metric) -> str:
         "agreement without ties": f"{joined}; pairs that the judge or gold ties are left out",
         "exact": "of the first of the samples; missing verdicts are dropped and counted",
         "mean score": counted if official.failures == "zero" else "missing verdicts are dropped and counted",
+        "relative score": "a missing verdict counts as -1 in both sums",
         "reward": "a missing verdict is a tie" if official.failures == "tie" else "missing verdicts are skipped",
         "best of": f"{counted}; k that share the best score earn 1/k",
         "bias deviation and conformity": "a pair without both scores, or whose unbiased score is the lowest where it "

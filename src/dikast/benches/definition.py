@@ -311,6 +311,9 @@ def _of_official(bench: Bench) -> Iterator[Mistake]:
         yield "'bias deviation and conformity' compares the variants 'unbiased' and 'biased'", "official", "metric"
     if official.failures == "zero" and (bench.kind != "scores" or "mean score" not in official.metric):
         yield "a missing verdict scores 0 ('zero') in a 'mean score' of the kind 'scores' alone", "official", "failures"
+    both_graded = bench.native is not None and bench.native.dialect == "second-score"
+    if "relative score" in official.metric and not both_graded:
+        yield "'relative score' needs replies that grade the reference too: native: {dialect: second-score}", "official"
     if official.over == "verdicts" and set(official.metric) != {"accuracy"}:
         yield "verdicts are weighted equally in 'accuracy' alone", "official", "over"
     if {"bradley-terry score", "reward"} & {*official.metric} and not bench.baseline:

@@ -1,20 +1,29 @@
 """Prompts of a bench's authors where its rows hold none: brought beside the responses, sent as they are or learnt."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from dikast.audit.tables.load import Data
 from dikast.benches.bench_rows import LENGTH
 from dikast.benches.brought import Brought
 from dikast.benches.definition import Bench
+from dikast.benches.unit_means import Floats, Masks
 from dikast.core.errors import UserError
 from dikast.core.item import Item
 from dikast.core.part import Content, Text, Turn, text_of
 from dikast.core.rubric import Rubric
+from dikast.core.runs.current_verdicts import current_verdicts
+from dikast.core.runs.run_files import VERDICTS
 from dikast.core.text import counted
+from dikast.prompts.dialects.critic import first_score
 from dikast.prompts.format import Format, load_format
 from dikast.prompts.learn.learn import Learnt, Reading, learn_format
 
+_REFERENCE_LOST = -1.0  # what the authors' code puts in the place of either score of a reply without both
 _FIELDS = ("instruction", "response", "reference", "context")
 
 
@@ -39,6 +48,25 @@ def native_format(bench: Bench) -> Format:
     """The format that sends prompts as they are, and reads replies in the form that these ask for."""
     form = load_format("verbatim")
     return form if bench.native is None else replace(form, dialect=bench.native.dialect)
+
+
+def scores_of_both(data: Data) -> tuple[Floats, Floats, Masks] | None:
+    """The scores of the responses and of the references (n,), and which rows have both; -1 for each of the others.
+
+    The latter stand in the replies to prompts that grade a reference first; None where no reply does.
+    """
+    if not (data.plan.file / VERDICTS).is_file() or "item" not in data.words:
+        return None
+    said: dict[str, list[float]] = {}
+    for verdict in current_verdicts(data.plan.file):
+        if verdict.score is not None and (score := first_score(verdict.raw)) is not None:
+            said.setdefault(verdict.question.item, []).append(score)
+    if not said:
+        return None
+    items, scores = data.words["item"], data.numbers["score"]
+    references = np.array([np.mean(said.get(items.names[code], math.nan)) for code in items.codes])
+    both = ~np.isnan(scores) & ~np.isnan(references)
+    return np.where(both, scores, _REFERENCE_LOST), np.where(both, references, _REFERENCE_LOST), both
 
 
 def learnt_format(bench: Bench, brought: Brought) -> Learnt:

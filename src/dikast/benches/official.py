@@ -1,7 +1,7 @@
 """The figure that a bench's authors report, computed from the rows of an audit: a run or recorded verdicts."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -12,7 +12,7 @@ from dikast.audit.rendering import Audit
 from dikast.audit.results import Agreement, PlayerRanking, Slices
 from dikast.audit.sections.pairwise import class_table
 from dikast.audit.sections.slices import slice_table
-from dikast.audit.tables.choices import FIRST, NONE, SECOND, TIE
+from dikast.audit.tables.choices import NONE, SECOND, TIE
 from dikast.audit.tables.columns import group_codes
 from dikast.audit.tables.load import Data
 from dikast.audit.tables.paired import Paired, paired
@@ -21,8 +21,9 @@ from dikast.benches.bench_terms import Metric, rule_of
 from dikast.benches.best_of import best_of, graded_items, order_distance, ties_score
 from dikast.benches.compositional import bias_pairs, bias_worth
 from dikast.benches.definition import Bench
-from dikast.benches.pair_points import CREDIT, POINTS, earned_by, games_of, mean_of_orders
-from dikast.benches.unit_means import SHARE, Bounds, Codes, Floats, Masks, Units, joined_clusters
+from dikast.benches.native_prompts import scores_of_both
+from dikast.benches.pair_points import CREDIT, POINTS, constants, earned_by, games_of, mean_of_orders
+from dikast.benches.unit_means import SHARE, Bounds, Codes, Floats, Masks, Units, group_shares, joined_clusters
 from dikast.core.errors import UserError
 
 _NO_TIES = " without gold ties"  # at the end of a metric's name
@@ -71,6 +72,8 @@ def official_figures(
             found.append(_of_classes(bench, metric, data))
         elif metric == "kendall of models":
             found.append(_of_models(metric, audit))
+        elif metric == "relative score":
+            found.append(_of_references(bench, metric, data, sliced))
         elif metric == "bradley-terry score":
             found.append(_of_players(metric, audit, data))
         else:
@@ -116,7 +119,7 @@ def floors(bench: Bench, data: Data, groups: Sequence[tuple[str, ...]] = ()) -> 
             figure = _own(bench, metric, alike, sliced, data.plan.level)
             found.append((f"a judge that scores all alike ({metric})", figure.value, figure.rule))
         elif bench.pairs and metric in {*POINTS, *_NEED_GOLD, *_CLASSES} - _NO_FLOOR:
-            for name, given in _constants(paired(data)):
+            for name, given in constants(paired(data)):
                 if metric in _CLASSES:
                     table = class_table(given)
                     value = table.estimate(str(table.rows[0][0]), _CLASSES[metric])
@@ -124,30 +127,9 @@ def floors(bench: Bench, data: Data, groups: Sequence[tuple[str, ...]] = ()) -> 
                 else:
                     figure = _own(bench, metric, data, sliced, data.plan.level, given)
                 for each in _printed(bench, figure, columns):
-                    found.append((f"a judge that always {name} ({each.name})", each.value, each.rule))
+                    told = each.title if each.pooled else each.name
+                    found.append((f"a judge that always {name} ({told})", each.value, each.rule))
     return found
-
-
-def _constants(given: Paired) -> Iterator[tuple[str, Paired]]:
-    """The verdicts of judges that read nothing; of responses that are graded alone there are no slots."""
-    n, all_known = len(given.gold), np.ones(len(given.gold), bool)
-    if given.choice is None:
-        return
-    slots = (
-        () if given.joint else (("chooses the first slot", FIRST, SECOND), ("chooses the second slot", SECOND, FIRST))
-    )
-    for name, shown, swapped in (*slots, ("says tie", TIE, TIE)):
-        yield (
-            name,
-            replace(
-                given,
-                choice=np.full(n, shown, np.int64),
-                swapped=None if given.swapped is None else np.full(n, swapped, np.int64),
-                known=all_known,
-                known_swapped=all_known,
-                soft=(),
-            ),
-        )
 
 
 def columns_of(groups: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
@@ -195,6 +177,26 @@ def _of_models(metric: Metric, audit: Audit) -> OfficialFigure:
         why = "undefined: needs gold and the responses of two models or more (records with 'model' and 'gold')"
         return OfficialFigure(metric, undefined(0, why), {}, told)
     return OfficialFigure(metric, audit["systems"].estimate("kendall_tau_b"), {}, told)
+
+
+def _of_references(
+    bench: Bench, metric: Metric, data: Data, sliced: Sequence[tuple[tuple[str, ...], list[str]]]
+) -> OfficialFigure:
+    """From the replies to prompts that grade a reference before the response."""
+    given, level = scores_of_both(data), data.plan.level
+    if given is None:
+        why = "undefined: no reply grades the reference too (--prompt native asks for that)"
+        return OfficialFigure(metric, undefined(0, why, level=level), {}, rule_of(bench.official, metric))
+    scores, references, both = given
+    clusters = data.words["cluster"].codes if "cluster" in data.words else None
+    units = Units(scores, np.ones(len(scores), bool), None, clusters, level, (-math.inf, math.inf))
+    groups = {
+        name if not place else f"{' x '.join(names)} {name}": units.percent(references, np.array(rows) == name)
+        for place, (names, rows) in enumerate(sliced)
+        for name in sorted(set(rows))
+    }
+    answered = replace(units.percent(references, both), dropped=int((~both).sum()))
+    return OfficialFigure(metric, units.percent(references), groups, rule_of(bench.official, metric), answered)
 
 
 def _of_players(metric: Metric, audit: Audit, data: Data) -> OfficialFigure:
@@ -366,7 +368,7 @@ def _figure(bench: Bench, metric: Metric, units: Units, apart: Mapping[str, Esti
         absent = f"; no row of {official.ties_apart}" if official.ties_apart not in ("", *groups) else ""
         whole = joint.over_groups(groups, dict.fromkeys(groups, 1.0))
     elif official.over == "sections" and units.group is not None:
-        shares = {name: _shares(groups, inside, official.weights) for name, inside in official.sections.items()}
+        shares = {name: group_shares(groups, inside, official.weights) for name, inside in official.sections.items()}
         missing = [name for inside in official.sections.values() for name in inside if name not in groups]
         absent = f"; groups without a row: {', '.join(missing)}" if missing else ""
         together: dict[str, float] = {}
@@ -388,13 +390,3 @@ def _bounds(metric: Metric, data: Data) -> Bounds:
         return SHARE
     scale = data.plan.scale
     return (-math.inf, math.inf) if scale is None else (scale.low, scale.high)
-
-
-def _shares(groups: Mapping[str, Estimate], inside: Sequence[str], weights: Mapping[str, float]) -> dict[str, float]:
-    """The share of each group in the mean of its section: by its rows, each as often as the authors' `weights` say.
-
-    Rows are counted, so that a sample of them weighs its groups as the whole bench does. Empty where no group has rows.
-    """
-    by_rows = {name: groups[name].n * weights.get(name, 1.0) for name in inside if name in groups}
-    whole = sum(by_rows.values())
-    return {name: n / whole for name, n in by_rows.items()} if whole else {}

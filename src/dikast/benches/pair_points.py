@@ -1,7 +1,8 @@
 """The points of each pair by the rules of a bench's authors: for its verdicts, its ties and its missing verdicts."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -33,6 +34,28 @@ def earned_by(bench: Bench, choice: Codes, known: Masks, gold: Codes) -> Floats:
         lost = 0.5 if official.ties == "half" else (gold == TIE).astype(float) * (official.ties != "wrong")
         return np.where(known, earned, lost)
     return np.where(known, earned, CREDIT[official.failures])
+
+
+def constants(given: Paired) -> Iterator[tuple[str, Paired]]:
+    """The verdicts of judges that read nothing; of responses that are graded alone there are no slots."""
+    n, all_known = len(given.gold), np.ones(len(given.gold), bool)
+    if given.choice is None:
+        return
+    slots = (
+        () if given.joint else (("chooses the first slot", FIRST, SECOND), ("chooses the second slot", SECOND, FIRST))
+    )
+    for name, shown, swapped in (*slots, ("says tie", TIE, TIE)):
+        yield (
+            name,
+            replace(
+                given,
+                choice=np.full(n, shown, np.int64),
+                swapped=None if given.swapped is None else np.full(n, swapped, np.int64),
+                known=all_known,
+                known_swapped=all_known,
+                soft=(),
+            ),
+        )
 
 
 def mean_of_orders(bench: Bench, given: Paired) -> Floats:

@@ -259,7 +259,9 @@ def scorecard(
             "official figures are undefined, the others are of what was asked; run it again with more to continue",
             *told,
         )
-    notes = [*told_of_rows(noted, cut=put < of), *told, *([ALONE] if alone else [])]
+    notes = [*told_of_rows(noted, cut=put < of), *told]
+    if alone:  # the run notes its rule for equal scores where the authors have another than ties
+        notes.append(ALONE.partition(";")[0] if any(each.startswith("equal scores") for each in notes) else ALONE)
     with of_choices(plan) as read:
         try:
             found = measured(bench, read, str(summary["judge"]), notes, _spent(summary), crossed)

@@ -47,6 +47,16 @@ class Units:
         names, place = np.unique(np.array(group, dtype=str), return_inverse=True)
         return {str(name): self.mean(place == code) for code, name in enumerate(names)}
 
+    def percent(self, of: Floats, chosen: Masks | None = None) -> Estimate:
+        """The sum over the chosen units in percent of the sum of `of` (n,), with the interval of a linearised ratio."""
+        mine = np.ones(len(self.worth), bool) if chosen is None else chosen
+        if not mine.any() or (whole := float(of[mine].mean())) <= 0:
+            return undefined(int(mine.sum()), "undefined: nothing to be a share of", level=self.level)
+        value = 100 * float(self.worth[mine].mean()) / whole
+        cluster = None if self.cluster is None else self.cluster[mine]
+        moved = mean_estimate(100 * self.worth[mine] / whole - value * of[mine] / whole, self.level, cluster)
+        return replace(moved, value=value, low=value + moved.low, high=value + moved.high)
+
     def over_groups(self, groups: Mapping[str, Estimate], weights: Mapping[str, float]) -> Estimate:
         """The weighted mean of the means of groups, of all that `weights` names.
 
@@ -107,3 +117,15 @@ def mean_of(parts: Mapping[str, Estimate], weights: Mapping[str, float], level: 
     )
     method = f"of {len(found)} independent means"
     return kept_within(Estimate(value, n, value - below, value + above, level, method, dropped), bounds)
+
+
+def group_shares(
+    groups: Mapping[str, Estimate], inside: Sequence[str], weights: Mapping[str, float]
+) -> dict[str, float]:
+    """The share of each group in the mean of its section: by its rows, each as often as the authors' `weights` say.
+
+    Rows are counted, so that a sample of them weighs its groups as the whole bench does. Empty where no group has rows.
+    """
+    by_rows = {name: groups[name].n * weights.get(name, 1.0) for name in inside if name in groups}
+    whole = sum(by_rows.values())
+    return {name: n / whole for name, n in by_rows.items()} if whole else {}

@@ -66,6 +66,12 @@ def read_second_score(text: str, target: Target) -> Reading:
     return Reading(found[-1], earlier=tuple(found[:-1]))
 
 
+def first_score(text: str) -> float | None:
+    """The reference's score on the line whose second score `read_second_score` takes; None where there is none."""
+    found = list(_TWO.finditer(f"\n{text}"))
+    return float(found[-1][1]) if found else None
+
+
 def _labels(text: str) -> Iterator[Sentence]:
     """Labels of a pair that are not sentences: two scores on a line, and the better response in brackets."""
     for match in _TWO.finditer(f"\n{text}"):

@@ -27,6 +27,7 @@ from dikast.core.text import Located, counted
 from dikast.engines.base import Engine, Sampling
 from dikast.engines.spec import open_engine
 from dikast.judging.judge import Judge
+from dikast.judging.pair_orders import EQUAL_RULES
 from dikast.judging.run_options import (
     DrawOptions,
     MediaOptions,
@@ -167,8 +168,9 @@ def _asked_notes(bench: Bench, asked: BenchRunOptions, draws: DrawOptions) -> It
     elif own.samples > 1:
         yield f"samples of each question: {own.samples} at temperature {draws.temperature:g}, joined"
     if own.equal != "tie" and (asked.from_absolute or bench.kind == "graded pairs"):
-        theirs = f"the authors' rule is {own.equal!r} at temperature {own.temperature:g}"
-        yield f"equal scores: {theirs}" if asked.protocol == "authors" else f"equal scores: ties; {theirs}"
+        theirs = f"{EQUAL_RULES[own.equal].partition(' (')[0]} at temperature {own.temperature:g}"
+        ours = "equal scores are a tie; by the authors' rule "
+        yield f"{'' if asked.protocol == 'authors' else ours}{theirs}"
     if asked.without:
         yield f"asked without {', '.join(asked.without)}"
 
