@@ -3,7 +3,7 @@
 import re
 from dataclasses import replace
 
-from dikast.prompts.dialects import doubts, frame, phrases
+from dikast.prompts.dialects import doubts, frame, phrases, statement_end
 from dikast.prompts.dialects.arena import ARENA
 from dikast.prompts.dialects.label import read_label
 from dikast.prompts.dialects.prose import concession, firmest
@@ -133,6 +133,7 @@ def settled(text: str, reading: Reading, target: Target, *, prose: bool) -> Read
     reason = (
         _alternatives(text, stated, reading.earlier)
         or _denied(text, stated)
+        or _contradicted(text, stated, target)
         or _recounted(text, stated, target)
         or _divided(text, stated, target)
         or ("" if stated.words else _unframed(text, stated, reading, target))
@@ -213,6 +214,14 @@ def _denied(text: str, stated: Stated) -> str:
     ):
         return f"the verdict {stated.said.strip()!r} is denied or made to depend: {rest.strip()[:80]!r}"
     return ""
+
+
+def _contradicted(text: str, stated: Stated, target: Target) -> str:
+    slot = _slot(stated.label, target)
+    said = statement_end.contradicted(text[stated.end : stated.end + _LOOK_ON], slot) if slot else ""
+    return (
+        f"the verdict {stated.said.strip()!r} is contradicted or limited by what follows it: {said!r}" if said else ""
+    )
 
 
 def _recounted(text: str, stated: Stated, target: Target) -> str:

@@ -181,8 +181,8 @@ TIE = compiled(
 )
 TIE_ANNOUNCED = compiled(
     rf"(?<!\w)(?:{VERDICT}|outcome|result){SHUT}(?:\s(?:is|was|would\sbe|remains))?{SHUT}",
-    rf"\s{{0,2}}+:?{SHUT}\s{{0,4}}+{LEAD}(?:that\s)?",
-    rf"(?:(?:it\sis|it['’]s|there\sis|{_BOTH}\s(?:are|is))\s)?(?:{_ABOUT}\s){{0,2}}(?:an?\s)?{LEAD}",
+    rf"\s{{0,2}}+:?{SHUT}\s{{0,4}}+{LEAD}(?:that\s)?",  # "Winner: A (tie)" names a response, which is no article
+    rf"(?:(?:it\sis|it['’]s|there\sis|{_BOTH}\s(?:are|is))\s)?(?:{_ABOUT}\s){{0,2}}(?:an?\s(?![(\[]))?{LEAD}",
     rf"(?:{_EVEN}|neither(?=[\s*_]*(?:[.,;!]|$))|no\s(?:clear\s)?winner(?!\w)|even(?=[\s*_]*[.\n]|$))",
 )
 TIE_LINE = compiled(
@@ -240,6 +240,7 @@ NAME_ENDS = compiled(
     r"|:(?=[\s*_]*(?:\n|$|\[))|-\s(?!\d)",
     "|"
     + any_of(
+        rf"as (?:the )?{OPTIONS},"
         "over, because, as (?:it|its|they|my|both|the (?:better|best|winner|superior|preferred|stronger|other)), since,"
         r"due, for (?:its|it|being|the (?:reasons?|following)|this|that|these|\w{2,12}ing), by, overall, here, based,"
         "given, in this, and not, which is, slightly,"
@@ -253,14 +254,21 @@ AFTER_OR = compiled(
 )
 
 # --- Only one aspect
+_FOR_THE_WHOLE = any_of(
+    r"the (?:user|task|question|instruction|prompt|given|following|reasons?|same), its, being, me, this, these, that,"
+    r"several, two, three, many, all, both, a, an, \w{2,12}ing"
+)
 ASPECT_AFTER = compiled(
     rf"{SHUT}\s{{0,3}}+(?:{WHOLE}\s)?(?:{_THAN}{_OF_IT}{SHUT}\s{{1,3}}+)?(?:in\s(?!{_ALL_OF_IT}(?!\w))|at\s(?!(?:following|executing|answering))",
     r"|on\s(?!(?:the\swhole|balance|all|every))|with\s(?:respect|regard)|when\sit\scomes|if(?!\w)|had(?!\w)",
-    r"|only(?!\w)|as\s(?:far|regards))",
+    r"|only(?!\w)|as\s(?:far|regards)|regarding|concerning|,?\s?\w{3,20}-wise(?!\w)"
+    rf"|for\s(?!{_FOR_THE_WHOLE}(?!\w))|when\s\w{{1,15}}\s(?:(?:is|are)\s(?:consider|concern)ed|matters?|counts?)(?!\w)"
+    r"|(?:styl|linguist|grammat|factu|techn|visu|struct|ton)\w{0,8}ly(?=\s*(?:[.,;!)\n]|$)))",
 )
-CONTRAST = compiled(rf"[,;]\s(?:(?:and|but|while|whereas)\s)?(?:the\s)?(?:{OPTIONS}|first|second|other)(?!\w)")
 ASPECT_OF_TIE = compiled(
-    SHUT, r"\s{1,2}(?:in|at|on|for|with)\s(?!(?:overall\s)?(?:quality|all|every|this|general|both)(?!\w))"
+    SHUT,
+    rf"\s{{1,2}}(?!for\s{_FOR_THE_WHOLE}(?!\w))",
+    r"(?:in|at|on|for|with)\s(?!(?:overall\s)?(?:quality|all|every|this|general|both)(?!\w))",
 )
 _OUTCOME = any_of(
     "verdict, conclusion, decision, judge?ment, winner, summary, result, comparison, overall, evaluation, assessment,"

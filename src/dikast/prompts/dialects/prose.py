@@ -80,7 +80,11 @@ def weigh(text: str, found: list[Sentence], target: Target) -> Reading:
         or _turns_to_one(text, chosen)
     )
     against = next((each for each in loose if each.slot != chosen.slot and each.start >= chosen.end), None)
-    if not reason and against is not None and chosen.grade in ("plain", "label"):
+    if (
+        not reason
+        and against is not None
+        and (chosen.grade in ("plain", "label") or _SENTENCE_END.search(text, chosen.end, against.start) is None)
+    ):
         reason = f"what follows the verdict says the opposite: {text[against.start : against.end]!r}"
     if reason:
         return Reading(None, reason)

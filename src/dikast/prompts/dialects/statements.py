@@ -125,20 +125,13 @@ def _option(text: str, match: re.Match[str], pattern: re.Pattern[str], naming: _
     if grade is None or (pattern is phrases.COMPARED and _of_something(text, match)):
         return None
     weak = grade in ("conceded", "loose", "plain")
-    if phrases.ASPECT_AFTER.match(text, match.end()) and (weak or _goes_on(text, match)):
+    if phrases.ASPECT_AFTER.match(text, match.end()):
         return None
     if weak and phrases.ASPECT_BEFORE.search(_line_before(text, match)):
         return None
     word = (match["letter"] or match["ordinal"] or match["bare"]).casefold()
     slot: Slot = "first" if word in ("a", "1", "first") else "second"
     return Sentence(_OTHER[slot] if named.get("worse") else slot, match.start(), match.end(), grade)
-
-
-def _goes_on(text: str, match: re.Match[str]) -> bool:
-    """Whether the sentence continues with the other one: "A is better in accuracy, B in style"."""
-    rest = text[match.end() : match.end() + _LOOK_ON]
-    end = phrases.END_OF_SENTENCE.search(rest)
-    return phrases.CONTRAST.search(rest[: end.start()] if end else rest) is not None
 
 
 def _foreign(match: re.Match[str], naming: _Naming) -> bool:
@@ -178,9 +171,9 @@ def _even(text: str, match: re.Match[str], naming: _Naming | None, *, announced:
     grade = _grade(text, match, announced=announced)
     if grade is None or (naming is not None and not announced and _LETTERS.match(match[0])):
         return None
-    if grade in ("conceded", "loose", "plain") and (
-        phrases.ASPECT_OF_TIE.match(text, match.end()) or phrases.ASPECT_BEFORE.search(_line_before(text, match))
-    ):
+    if phrases.ASPECT_OF_TIE.match(text, match.end()):
+        return None
+    if grade in ("conceded", "loose", "plain") and phrases.ASPECT_BEFORE.search(_line_before(text, match)):
         return None
     return Sentence("tie", match.start(), match.end(), grade)
 
