@@ -104,14 +104,24 @@ def orders(found: Sequence[Group], schedule: Schedule, read: Read, seed: int) ->
     rng, k = np.random.default_rng([seed, 1]), len(found[0].penalties)
     tournament = Tournament(seed, "logit" if read == "logit" else "verdict")
     for at, group in enumerate(found):
-        tournament.enter(str(at), k, schedule, np.nan_to_num(group.grades, nan=-1.0) if schedule.graded else None)
+        tournament.enter(str(at), k, schedule, known(group.grades) if schedule.grades else None)
+    if schedule.grades == "fitted":  # the pilot of `auto`
+        for at in rng.permutation(len(found))[: max(8, len(found) // 10)].tolist():
+            tournament.enter(f"{at} pilot", k, SCHEDULES["full"], known(found[at].grades))
     while pairs := tournament.draw():
-        tournament.note({at: [voted(found[int(at)].said[p], read, rng) for p in each] for at, each in pairs.items()})
+        tournament.note(
+            {at: [voted(found[int(at.split()[0])].said[p], read, rng) for p in each] for at, each in pairs.items()}
+        )
     for at, group in enumerate(found):
-        if schedule.graded:
-            yield list(with_duel(np.nan_to_num(group.grades, nan=-1.0), tournament.strengths(str(at))))
+        if schedule.grades == "first":
+            yield list(with_duel(known(group.grades), tournament.strengths([str(at)])[str(at)]))
         else:
             yield tournament.order(str(at))
+
+
+def known(grades: Floats) -> Floats:
+    """Grades with the lowest one where there is none."""
+    return np.nan_to_num(grades, nan=0.0)
 
 
 def voted(said: Comparison, read: Read, rng: np.random.Generator) -> Comparison:
@@ -157,7 +167,7 @@ def schedule_rows(found: Sequence[Group], draws: int) -> tuple[list[list[str]], 
         each = SCHEDULES[name]
         got = reached(found, each, read, draws)
         said = {"logit": "logits", "verdict": "greedy verdicts", "vote": "sampled verdicts"}[read]
-        calls = each.calls(k) + (k if each.graded else 0)
+        calls = each.in_all(k)
         apart = [got[goal] - full[goal] for goal in GOALS[:2]]
         told = ["" if not one.any() else f" ({shown(mean_estimate(one, 0.95))})" for one in apart]
         both = [of_share(got[goal]) + more for goal, more in zip(GOALS[:2], told, strict=True)]
@@ -170,15 +180,18 @@ def planned(found: Sequence[Group]) -> str:
     """What `auto` chooses for each goal from these comparisons as its pilot."""
     k, tournament = len(found[0].penalties), Tournament(0, "logit")
     for at in range(len(found)):
-        tournament.enter(str(at), k, SCHEDULES["full"])
+        tournament.enter(str(at), k, SCHEDULES["full"], known(found[at].grades))
     tournament.note({at: [found[int(at)].said[p] for p in each] for at, each in tournament.draw().items()})
     played = [contest.played for contest in tournament.contests.values()]
     try:
-        judge, read = judge_of(played, tournament.pooled("logit"), "logit")
+        judge, read = judge_of(played, tournament.pooled("logit"), "logit", tournament.grade_line("logit"))
     except UserError as error:
         return f"K={k}: {error}"
     chosen = ", ".join(f"{goal}: {plan(goal, k, judge, read=read).schedule}" for goal in GOALS[:2])
-    return f"K={k}: gain {judge.gain:.2f}, bias {judge.bias:.2f}, noise {judge.noise:.2f} nats; auto chooses {chosen}"
+    measured = (
+        f"gain {judge.gain:.2f}, bias {judge.bias:.2f}, noise {judge.noise:.2f} nats, of a grade {judge.graded:.2f}"
+    )
+    return f"K={k}: {measured} standard deviations; auto chooses {chosen}"
 
 
 def best_of_rows(found: Sequence[Group], seed: int) -> list[list[str]]:
@@ -218,19 +231,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.ranking_scout", description=__doc__)
     parser.add_argument("folder", type=Path, help="where the verdicts are kept")
     parser.add_argument("--items", nargs="*", default=["5:100", "8:60", "16:30"], help="K:N, N items of K responses")
-    parser.add_argument("--best-of", type=int, default=150, help="items of the best-of-N curve")
+    parser.add_argument("--best-of", type=int, default=150, help="items of the best-of-N curve, 0 for no curve")
     parser.add_argument("--draws", type=int, default=20, help="draws of each schedule")
     parser.add_argument("--seed", type=int, default=2311)
+    parser.add_argument("--more", type=int, nargs="*", default=[], help="further seeds, with as many items each")
     parser.add_argument("--write", action="store_true", help="put the tables into docs/ranking.md")
     given = parser.parse_args()
-    curve = groups(given.folder / "best-of", 16, given.best_of, given.seed + 1, pairs=False)
-    header = ["N", "scout", "gold", "longest", "random", "share of the way"]
-    told = {"best-of-n": markdown([header, *best_of_rows(curve, given.seed)])}
-    print(told["best-of-n"], flush=True)
+    told = dict[str, str]()
+    if given.best_of:
+        curve = groups(given.folder / "best-of", 16, given.best_of, given.seed + 1, pairs=False)
+        header = ["N", "scout", "gold", "longest", "random", "share of the way"]
+        told["best-of-n"] = markdown([header, *best_of_rows(curve, given.seed)])
+        print(told["best-of-n"], flush=True)
     rows, plans = list[list[str]](), list[str]()
     for each in given.items:
         k, n = map(int, each.split(":"))
-        found = groups(given.folder / f"k{k}", k, n, given.seed + k, pairs=True)
+        found = list[Group]()
+        for seed in (given.seed, *given.more):
+            folder = given.folder / (f"k{k}" if seed == given.seed else f"k{k}-{seed}")
+            found += groups(folder, k, n, seed + k, pairs=True)
         more, said = schedule_rows(found, given.draws)
         rows += more
         plans.append(said)

@@ -138,5 +138,5 @@ def test_a_duel_without_a_verdict_in_one_order_decides_nothing() -> None:
     played.contests["one order"].played = [tie, none]
     played.contests["both"].played = [tie, Comparison(OrderedPair(1, 0), 1.0)]
     assert played.pooled("verdict").bias.shrunk > 0.5
-    found = [ranking_of(item, Contestants((0, 1, 2), {}), played, grades) for item in ("one order", "both")]
+    found = [ranking_of(item, Contestants((0, 1, 2), {}), played) for item in ("one order", "both")]
     assert [(each.order, each.missing) for each in found] == [((0, 1, 2), 1), ((1, 0, 2), 0)]

@@ -1,6 +1,7 @@
 """`dikast rank` over files: folders, resuming, what is left out, what is refused."""
 
 import json
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ from dikast.audit.estimate import Estimate
 from dikast.audit.panel_audit import audit_source
 from dikast.audit.plan import AuditPlan
 from dikast.core.errors import UserError
+from dikast.engines.base import Completion, Engine, Request
+from dikast.engines.spec import open_engine
+from dikast.engines.wrapper import Wrapper
 from dikast.judging.judge import Judge
 from dikast.ranking.rank_file import rank_file
 from dikast.ranking.rank_options import RankOptions
@@ -33,6 +37,19 @@ def items(n: int, k: int = 5) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
+class TwoJudges(Wrapper):
+    """A judge that compares as `engine` does and grades as `grader`."""
+
+    def __init__(self, engine: Engine, grader: Engine) -> None:
+        super().__init__(engine)
+        self.grader = grader
+
+    def stream(self, requests: Iterable[Request]) -> Iterator[Completion]:
+        for each in requests:
+            pair = each.readout is not None and set(each.readout.labels) >= {"A", "B"}
+            yield from (self.engine if pair else self.grader).stream([each])
+
+
 def lines(folder: Path) -> list[dict[str, Any]]:
     return [orjson.loads(line) for line in (folder / "rankings.jsonl").read_bytes().splitlines()]
 
@@ -43,7 +60,7 @@ def ranked(path: Path, out: Path, judge: str = ORACLE, **how: Any) -> dict[str, 
 
 @pytest.mark.parametrize(
     ("schedule", "calls"),
-    [("full", 20), ("half", 10), ("knockout", 4), ("swiss", 6), ("top", 10), ("ends", 10), ("duel", 2)],
+    [("full", 20), ("half", 10), ("knockout", 4), ("swiss", 6), ("top", 10), ("ends", 10), ("duel", 2), ("graded", 5)],
 )
 def test_a_run_of_each_schedule(schedule: str, calls: int, tmp_path: Path) -> None:
     path = write_jsonl(tmp_path / "items.jsonl", items(12))
@@ -87,7 +104,37 @@ def test_auto_measures_the_judge_on_a_pilot_and_spends_half_on_the_rest(tmp_path
     assert ranking["schedules"].pop(ranking["chosen"]["5"]) == 32
     assert ranking["comparisons"] <= 8 * 20 + 32 * 10 + 20
     assert any(note.startswith("5 responses: ") for note in summary["notes"])
-    assert ranked(path, tmp_path / "run")["asked"] == 0
+    graded = 40 if ranking["chosen"]["5"] in ("duel", "graded") else 8
+    assert ranking["grades"]["verdicts"] == 5 * graded  # the pilot's, and those of the rest only where they are used
+    assert sum(each["grades"] is not None for each in found) == graded
+    again = ranked(path, tmp_path / "run")
+    assert (again["asked"], again["ranking"]) == (0, ranking | {"schedules": again["ranking"]["schedules"]})
+
+
+def test_auto_begins_with_grades_where_comparisons_are_noisy_and_grades_are_not(tmp_path: Path) -> None:
+    judge = TwoJudges(open_engine("mock:oracle,r=.5,seed=1"), open_engine("mock:oracle,r=1"))
+    path = write_jsonl(tmp_path / "items.jsonl", items(40))
+    summary = rank_file(Judge(judge, "helpfulness"), str(path), tmp_path / "run", RankOptions())
+    ranking = summary["ranking"]
+    assert ranking["chosen"] == {"5": "graded"}
+    assert (ranking["schedules"], ranking["comparisons"]) == ({"full": 8, "graded": 32}, 8 * 20 + 32 * 5)
+    assert ranking["grades"]["verdicts"] == 40 * 5
+    found = [each for each in lines(tmp_path / "run") if each["schedule"] == "graded"]
+    assert sum(each["order"][0] == 4 for each in found) >= 28
+    assert all(each["rewards"][4] > each["low"][4] for each in found)
+
+
+def test_a_folder_whose_pilot_was_compared_without_grades_goes_on_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_jsonl(tmp_path / "items.jsonl", items(40))
+    with path.open() as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)  # standard input is not read again for grades
+        before = ranked(Path("-"), tmp_path / "run", comparisons=4)
+    assert "grades" not in before["ranking"]
+    again = ranked(path, tmp_path / "run", comparisons=4)
+    assert (again["asked"], again["ranking"]) == (0, before["ranking"])
+    assert not (tmp_path / "run" / "grades").exists()
 
 
 def test_few_items_are_no_pilot(tmp_path: Path) -> None:
@@ -289,7 +336,7 @@ def test_a_folder_that_is_compared_afterwards_keeps_no_rankings(tmp_path: Path) 
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["asked"] == 0  # the same questions
 
 
-@pytest.mark.parametrize("schedule", ["full", "half", "top", "duel"])
+@pytest.mark.parametrize("schedule", ["full", "half", "top", "duel", "graded"])
 def test_a_run_is_audited_replayed_and_exported_like_any_other(schedule: str, tmp_path: Path) -> None:
     path = write_jsonl(tmp_path / "items.jsonl", items(12))
     ranked(path, tmp_path / "run", schedule=schedule)
@@ -307,7 +354,7 @@ def test_a_run_is_audited_replayed_and_exported_like_any_other(schedule: str, tm
     )
     assert chance == pytest.approx(told["at_random"]) == pytest.approx(0.2)
     left_out = any("asked in one order only left out" in note for note in found.notes)
-    assert left_out == (schedule == "top")
+    assert left_out == (schedule in ("top", "graded"))
     again = dikast.replay(tmp_path / "run", out=tmp_path / "again")
     assert again["replay"]["changed"] == 0
     assert lines(tmp_path / "again") == lines(tmp_path / "run")

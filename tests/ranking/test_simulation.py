@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -99,6 +100,34 @@ def test_a_plan_keeps_to_its_budget() -> None:
     for budget in (None, 2, 10**9):
         with pytest.raises(UserError, match="takes at most 500 different responses of an item, not 501: rank fewer"):
             plan("best", 501, PUBLISHED, budget=budget)
+
+
+def test_the_error_of_grades_is_found_again() -> None:
+    judge = JudgeModel(gain=2.0, bias=0.0, noise=1.5, systematic=0.3, graded=0.6)
+    rng, tournament = np.random.default_rng(1), Tournament(0, "logit")
+    seen = rng.standard_normal((120, 5)) * math.hypot(1, judge.systematic)
+    grades = 0.5 + 0.1 * (seen + judge.graded * rng.standard_normal((120, 5)))
+    for at in range(120):
+        tournament.enter(str(at), 5, SCHEDULES["full"], grades[at])
+    for item, pairs in tournament.draw().items():
+        apart = [seen[int(item)][pair.first] - seen[int(item)][pair.second] for pair in pairs]
+        values = [judge.gain * float(each) + judge.noise * rng.standard_normal() for each in apart]
+        tournament.note(
+            {item: [Comparison(p, math.copysign(1, v), 0.0, v) for p, v in zip(pairs, values, strict=True)]}
+        )
+    played = [each.played for each in tournament.contests.values()]
+    found, _ = judge_of(played, tournament.pooled("logit"), "logit", tournament.grade_line("logit"))
+    assert found.graded == pytest.approx(0.6, abs=0.07)
+    assert judge_of(played, tournament.pooled("logit"), "logit")[0].graded == math.inf
+
+
+def test_grades_are_planned_for_where_they_tell_more_than_noisy_comparisons() -> None:
+    noisy = JudgeModel(gain=2.0, bias=-0.3, noise=4.0, systematic=0.3, graded=0.4)
+    found = plan("best-and-worst", 5, noisy, items=150)
+    assert (found.schedule, found.simulated["graded"].calls) == ("graded", 10)
+    assert "with 10 calls (full: " in found.in_words
+    without = plan("best-and-worst", 5, replace(noisy, graded=math.inf), items=40)
+    assert not {"duel", "graded"} & set(without.simulated)
 
 
 def test_the_pilot_is_a_tenth_of_the_items() -> None:

@@ -206,14 +206,17 @@ class FileRun:
     def __exit__(self, *error: object) -> None:
         self._stack.close()
 
-    def plan(self, samples: range, *, only: set[str] | None = None) -> Plan:
-        """Read all items, check them, and write the plan; with `only`, add the questions of these items to it."""
+    def plan(self, samples: range, *, only: set[str] | None = None, anew: bool = False) -> Plan:
+        """Read all items, check them, and write the plan; with `only`, add the questions of these items to it, or plan
+        them alone (`anew`).
+        """
+        anew = anew or only is None
         if self.dry_run:
             return _plan(self, samples, only, None)
-        self._begin = (self.out / KEYS).stat().st_size if only is not None else 0
-        with PlanFiles(self.out, self.judge.equate, add=only is not None) as plans:
+        self._begin = 0 if anew else (self.out / KEYS).stat().st_size
+        with PlanFiles(self.out, self.judge.equate, add=not anew) as plans:
             plan = _plan(self, samples, only, plans)
-        if only is None:
+        if anew:
             write_lock(self.out, self.judge, self.format, self.source, self.told, self.reading.names)
         return plan
 

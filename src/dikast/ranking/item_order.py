@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dikast.ranking.comparisons import Comparison, Fit, Floats, Games, Values, fit_strengths, games_of, groups_of
+from dikast.ranking.comparisons import Comparison, Floats, Games, Values, fit_strengths, games_of, groups_of
 from dikast.ranking.pooled import Noise
 
 _DIGITS = 9
@@ -19,9 +19,9 @@ class Ordered:
     """The order of k responses by comparisons, best first; responses without a comparison to the others are not in it.
 
     `rewards` is 2k times the strength of least squares: for a full round robin without a missing verdict exactly the
-    reward of LLaVA-Critic (Xiong et al. 2024, section 4.2), for any other schedule its estimate. `low` and `high` are
-    its 95 % intervals and `best` the
-    probability of being the best, from the noise between comparisons; systematic errors of the judge are not included.
+    reward of LLaVA-Critic (Xiong et al. 2024, section 4.2), for any other schedule its estimate, by grades too for
+    `graded`. `low` and `high` are its 95 % intervals and `best` the probability of being the best, from the noise
+    between comparisons; systematic errors of the judge are not included.
     They are None if the noise is unknown, as are the values of a response that is not in the order. `ranks` are from 1;
     equal rewards share one. Of `triples` of responses with all three preferences, `cycles` are cyclic (a over b over c
     over a).
@@ -46,7 +46,15 @@ def order_of(comparisons: Sequence[Comparison], k: int, kind: Values, bias: floa
     games = games_of(comparisons, k, kind)
     found = fit_strengths(games, bias)
     inside = max(groups_of(games), key=len) if games.n else []
-    rewards = 2 * k * found.strengths
+    return ordered_by(found.strengths, found.covariance, inside, games, bias, noise)
+
+
+def ordered_by(
+    strengths: Floats, covariance: Floats, inside: Sequence[int], games: Games, bias: float, noise: Noise
+) -> Ordered:
+    """The order of the responses `inside` by their strengths (k,), whose `covariance` is for noise of variance 1."""
+    k = len(strengths)
+    rewards = 2 * k * strengths
     order = sorted(inside, key=lambda i: (-round(float(rewards[i]), _DIGITS), i))
     ranks: dict[int, int] = {}
     for place, i in enumerate(order):
@@ -56,9 +64,9 @@ def order_of(comparisons: Sequence[Comparison], k: int, kind: Values, bias: floa
     if noise.free > 0 and inside:
         from scipy.stats import t
 
-        variances = np.clip(np.diag(found.covariance), 0, None)
+        variances = np.clip(np.diag(covariance), 0, None)
         half = 2 * k * float(t.ppf((1 + _Z_LEVEL) / 2, noise.free)) * noise.sd * np.sqrt(variances)
-        best = _best(found, inside, noise.sd)
+        best = _best(strengths, covariance, inside, noise.sd)
     cycles, triples = cycles_of(games, bias)
 
     def shown(values: Floats | None) -> tuple[float | None, ...]:
@@ -71,15 +79,15 @@ def order_of(comparisons: Sequence[Comparison], k: int, kind: Values, bias: floa
     )  # fmt: skip
 
 
-def _best(found: Fit, inside: Sequence[int], sd: float) -> Floats:
+def _best(strengths: Floats, covariance: Floats, inside: Sequence[int], sd: float) -> Floats:
     """The probability (k,) of having the greatest strength, from seeded draws of the fit's normal distribution."""
     at = list(inside)
-    centre, covariance = found.strengths[at], sd * sd * found.covariance[np.ix_(at, at)]
-    values, vectors = np.linalg.eigh(covariance)
+    centre = strengths[at]
+    values, vectors = np.linalg.eigh(sd * sd * covariance[np.ix_(at, at)])
     normal = np.random.default_rng(0).standard_normal((_DRAWS, len(at)))
     drawn = centre + (normal * np.sqrt(np.clip(values, 0, None))) @ vectors.T
     top = drawn >= drawn.max(1, keepdims=True) - _NEAR
-    shares = np.zeros(len(found.strengths))
+    shares = np.zeros(len(strengths))
     shares[at] = (top / top.sum(1, keepdims=True)).mean(0)
     return shares
 

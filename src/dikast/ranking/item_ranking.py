@@ -19,14 +19,15 @@ _T = float | int | None
 class Ranking:
     """The order of an item's responses, best first, by their index; see `Ordered` for what the numbers mean.
 
-    `schedule` names the schedule of pairs and `values` the value of a comparison. After a duel there are `grades`
-    (goodness from 0 to 1, None without a verdict) and no rewards. Of `comparisons`, `missing` have no verdict, or no
-    probabilities if these are needed. `left_out` maps each response that was not compared to `empty`, or to the index
-    it repeats, whose rank and reward it gets. A response that no verdict connects with the others, or that has no grade
-    before a duel, is not in `order`. `position_bias` is the mean advantage of the first slot over the item's pairs that
-    were asked in both orders, in units of the values (nats for logits); None without such a pair. `tokens_in` and
-    `tokens_out` are those of all comparisons and grades; None if unknown (the replay of a run that did not count them).
-    `reason` says why there is no order at all.
+    `schedule` names the schedule of pairs and `values` the value of a comparison. `grades` (goodness from 0 to 1, None
+    without a verdict) are those of the responses where they were graded; after a duel there are no rewards. Of
+    `comparisons`, `missing` have no verdict, or no probabilities if these are needed. `left_out` maps each response
+    that was not compared to `empty`, or to the index it repeats, whose rank and reward it gets. A response that no
+    verdict connects with the others, or that has no grade where the schedule begins with grades, is not in `order`.
+    `position_bias` is the mean advantage of the first slot over the item's pairs that were asked in both orders, in
+    units of the values (nats for logits); None without such a pair. `tokens_in` and `tokens_out` are those of all
+    comparisons and grades; None if unknown (the replay of a run that did not count them). `reason` says why there is no
+    order at all.
     """
 
     item: str
@@ -57,15 +58,16 @@ class Ranking:
         return f"<Ranking of {self.item!r}: {said} ({self.schedule}, {self.comparisons} comparisons)>"
 
 
-def ranking_of(item: str, found: Contestants, tournament: Tournament, grades: Floats | None = None) -> Ranking:
-    """The ranking of an item whose contest is over; `grades` (contestants,) after a duel."""
+def ranking_of(item: str, found: Contestants, tournament: Tournament) -> Ranking:
+    """The ranking of an item whose contest is over."""
     contest, values = tournament.contests[item], tournament.read(item)
+    grades = contest.grades
     missing = sum(math.isnan(each.value(values)) for each in contest.played)
     bias = position_bias(tournament.games(item, values))
-    if grades is None:
+    if grades is None or contest.schedule.grades != "first":
         ordered = tournament.ordered(item)
     else:  # one order alone would be decided by the slot bias of other items
-        met = np.zeros(len(grades)) if bias is None else tournament.strengths(item)
+        met = np.zeros(len(grades)) if bias is None else tournament.strengths([item])[item]
         ordered = _after_duel(contest, met, grades)
     reason = "" if ordered.order else _reason(contest, grades)
     usage = sum((each.usage for each in contest.played), contest.grading)

@@ -3,22 +3,25 @@
 import math
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dikast.core.errors import UserError
 from dikast.ranking.comparisons import Comparison, Values
+from dikast.ranking.graded_strengths import GradeLine
 from dikast.ranking.pooled import Pooled
 from dikast.ranking.schedules import SCHEDULES
 from dikast.ranking.simulation import Goal, JudgeModel, Read, Simulated, simulate
 
 SYSTEMATIC = 0.3  # assumed, in standard deviations of quality: comparisons alone do not identify it
+_SEEN = math.hypot(1, SYSTEMATIC)  # standard deviation of quality and the systematic error
 _ALIKE = 0.01  # schedules within this distance of the best are equally good; the cheapest is chosen
-_ITEMS = 600
+_SAFE = 0.015  # a schedule is never chosen that would be worse than another by more, if grades err as they may
+_ITEMS = 500
 _FEW = 24  # items below this are no pilot
 _COMPARISONS = 600_000  # of all simulated items of a schedule: above it fewer items are simulated, at least 24
-_SLOW = 32  # responses above which a simulation of `top` and `ends` takes hours
+_SLOW, _SLOWER = 32, ("top", "ends", "graded")  # responses above which a simulation of these takes hours
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +43,7 @@ class SchedulePlan:
         shown = f"{rate.value:.2f} [{rate.low:.2f}, {rate.high:.2f}]"
         return (
             f"{self.k} responses: {self.schedule}, simulated {self.goal} {shown}"
-            f" with {chosen.calls:g} comparisons{beside}"
+            f" with {chosen.calls:g} {'calls' if SCHEDULES[self.schedule].grades else 'comparisons'}{beside}"
         )
 
 
@@ -49,9 +52,14 @@ def plan(
 ) -> SchedulePlan:
     """Choose the schedule of at most `budget` comparisons an item that best reaches the goal in simulation.
 
-    budget: half of a full round robin by default. Of schedules within .01 of the best the cheapest is chosen. The full
-    round robin is simulated too, as the upper limit. Where k is above 32, fewer items are simulated, and `top` and
-    `ends` are not. UserError if the budget is too small for any, or k too large.
+    budget: half of a full round robin by default; grades count as comparisons do. Of schedules within .01 of the best
+    the cheapest is chosen. The full round robin is simulated too, to compare with. Where k is above 32, fewer items are
+    simulated, and `top`, `ends` and `graded` are not. UserError if the budget is too small for any, or k too large.
+
+    Schedules that begin with grades are left out where `judge.graded` is infinite. Else grades and comparisons may
+    disagree since grades err, or since both err alike, which only gold would tell: schedules are simulated under both,
+    compared with the full round robin, and ordered by the mean; those that are .015 below another in the worse case are
+    left out.
     """
     if told := SCHEDULES["knockout"].too_many(k):  # no schedule takes more
         raise UserError(told)
@@ -60,22 +68,40 @@ def plan(
     fitting = {
         name: each
         for name, each in SCHEDULES.items()
-        if each.least <= k <= (_SLOW if name in ("top", "ends") else each.most) and not each.graded
-        if each.calls(k) <= max(most, k - 1 if budget is None else 0)
+        if each.least <= k <= (_SLOW if name in _SLOWER else each.most)
+        if not each.grades or math.isfinite(judge.graded)
+        if each.in_all(k) <= max(most, k - 1 if budget is None else 0)
     }
     if not fitting:
-        cheapest = min(each.calls(k) for each in SCHEDULES.values() if each.least <= k <= each.most and not each.graded)
+        cheapest = min(each.in_all(k) for each in SCHEDULES.values() if each.least <= k <= each.most)
         raise UserError(f"{most} comparisons are too few to rank {k} responses: allow at least {cheapest}")
     asked = {**fitting, "full": SCHEDULES["full"]}
     found = {name: simulate(each, k, judge, read=read, items=items) for name, each in asked.items()}
-    reached = {name: found[name].goals[goal].value or 0.0 for name in fitting}
-    near = [name for name in fitting if reached[name] >= max(reached.values()) - _ALIKE]
-    return SchedulePlan(k, goal, min(near, key=lambda name: (found[name].calls, -reached[name])), found)
+    explained = [_beside_full(found, goal)]
+    if any(each.grades for each in fitting.values()):
+        other = _erring_alike(judge)
+        again = {name: simulate(each, k, other, read=read, items=items) for name, each in asked.items()}
+        explained.append(_beside_full(again, goal))
+    worst = {name: min(each[name] for each in explained) for name in fitting}
+    mean = {name: sum(each[name] for each in explained) / len(explained) for name in fitting}
+    safe = [name for name in fitting if worst[name] >= max(worst.values()) - _SAFE]
+    near = [name for name in safe if mean[name] >= max(mean[each] for each in safe) - _ALIKE]
+    return SchedulePlan(k, goal, min(near, key=lambda name: (found[name].calls, -worst[name])), found)
 
 
-def judge_of(pilot: Sequence[Sequence[Comparison]], pooled: Pooled, kind: Values) -> tuple[JudgeModel, Read]:
+def _beside_full(found: Mapping[str, Simulated], goal: Goal) -> dict[str, float]:
+    """By how much each schedule reaches the goal more often than the full round robin."""
+    reached = {name: each.goals[goal].value or 0.0 for name, each in found.items()}
+    return {name: value - reached["full"] for name, value in reached.items()}
+
+
+def judge_of(
+    pilot: Sequence[Sequence[Comparison]], pooled: Pooled, kind: Values, line: GradeLine | None = None
+) -> tuple[JudgeModel, Read]:
     """The model of the judge estimated from a pilot of full round robins, and the kind of values it uses.
 
+    line: how the comparisons follow the pilot's grades, None where it has none. What grades leave unexplained of the
+    strengths is taken as errors of the grades.
     With logits: gain from the spread of strengths, noise and bias as pooled. With verdicts alone: a normal model of
     the logits whose noise is 1, its gain and bias from how often the two orders of a pair agree and how often the
     first slot wins (ties left out). UserError if the pilot does not identify them.
@@ -84,8 +110,21 @@ def judge_of(pilot: Sequence[Sequence[Comparison]], pooled: Pooled, kind: Values
         spread, noise, bias = pooled.spread, pooled.noise.sd, pooled.bias.value
         if not (spread > 0 and noise >= 0 and math.isfinite(bias)):
             raise UserError("the pilot shows no difference between responses: choose a --schedule")
-        return JudgeModel(spread / math.hypot(1, SYSTEMATIC), bias, noise, SYSTEMATIC), "logit"
-    return _from_verdicts(pilot), "verdict"
+        found = JudgeModel(spread / _SEEN, bias, noise, SYSTEMATIC, graded=math.inf)
+    else:
+        found = replace(_from_verdicts(pilot), graded=math.inf)
+    explained = 1 - (line.left.spread / pooled.spread) ** 2 if line is not None and pooled.spread > 0 else 0.0
+    if line is not None and line.slope > 0 and explained > 0:
+        found = replace(found, graded=_SEEN * math.sqrt(1 / explained - 1))
+    return found, "logit" if kind == "logit" else "verdict"
+
+
+def _erring_alike(judge: JudgeModel) -> JudgeModel:
+    """A judge whose grades and strengths correlate as this one's do, but whose errors are as large in both."""
+    seen = math.hypot(1, judge.systematic)
+    error = seen * math.sqrt(math.hypot(seen, judge.graded) / seen - 1)
+    gain = judge.gain * seen / math.hypot(seen, error)
+    return replace(judge, gain=gain, graded=error, compared=error)
 
 
 def _from_verdicts(pilot: Sequence[Sequence[Comparison]]) -> JudgeModel:
@@ -117,7 +156,7 @@ def _from_verdicts(pilot: Sequence[Sequence[Comparison]]) -> JudgeModel:
         raise UserError("the pilot's verdicts do not tell responses from slots: choose a --schedule")
     spread = math.sqrt(correlation / (1 - correlation) / 2)  # spread of strengths, in units of the noise
     bias = threshold * math.sqrt(1 + 2 * spread * spread)
-    return JudgeModel(spread / math.hypot(1, SYSTEMATIC), bias, 1.0, SYSTEMATIC)
+    return JudgeModel(spread / _SEEN, bias, 1.0, SYSTEMATIC)
 
 
 def _agree_by_chance(first: float) -> float:

@@ -35,7 +35,8 @@ from dikast.ranking.rank_summary import Ranked, ranking_summary
 from dikast.ranking.schedules import SCHEDULES, Schedule
 from dikast.ranking.tournament import Tournament
 
-GRADES = "grades"  # the folder of a duel's grades, inside the run's
+GRADES = "grades"  # the folder of the grades, inside the run's
+_GRADED = tuple(name for name, each in SCHEDULES.items() if each.grades)
 _SHOWN = 3  # items named in a note
 
 
@@ -60,8 +61,10 @@ def rank_file(
         raise UserError(
             f"--comparisons bounds what --schedule auto may choose; the schedule {how.schedule} has its own"
         )
-    if how.schedule == "duel" and str(source.path if isinstance(source, Source) else source) == "-":
-        raise UserError("--schedule duel reads the items again for the grades: give it a file, not standard input")
+    if how.schedule in _GRADED and str(source.path if isinstance(source, Source) else source) == "-":
+        raise UserError(
+            f"--schedule {how.schedule} reads the items again for the grades: give it a file, not standard input"
+        )
     with FileRun(judge, source, out, lambda item: (), watch, schedule=how.schedule, dry_run=dry_run) as run:
         return _FileRanking(run, how).ranked()
 
@@ -90,7 +93,7 @@ class _FileRanking:
         self.grading: dict[str, Usage] = {}  # what the grades of an item cost
         self.planned: Plan | None = None
         self.notes: list[str] = []
-        self.graded: dict[str, Any] = {}  # the summary of a duel's grades
+        self.graded: dict[str, Any] = {}  # the summary of the grades
 
     def ranked(self) -> dict[str, Any]:
         """Enter the items, play all rounds, write the rankings and the summary."""
@@ -99,12 +102,18 @@ class _FileRanking:
         self._round({})  # checks everything, and starts the plan
         auto = self.how.schedule == "auto"
         pilot, rest = self._shares() if auto else (list(self.contestants), [])
-        if self.how.schedule == "duel":
-            self._grade()
+        if self.how.schedule in _GRADED:
+            self._grade(pilot)
+        elif rest and pilot and self._may_grade:
+            self._grade([item for item in pilot if len(self.contestants[item].inside) >= SCHEDULES["graded"].least])
         self._play(pilot, lambda k: SCHEDULES["full" if auto else self.how.schedule])
         chosen: dict[int, SchedulePlan] = {}
         if rest and not self._stopped:
             chosen = self._chosen(rest) if pilot else {}
+            starting = {k for k, each in chosen.items() if each.schedule in _GRADED}
+            if starting:
+                self._grade([item for item, each in self.contestants.items() if len(each.inside) in starting])
+        if rest and not self._stopped:
             self._play(rest, lambda k: SCHEDULES[chosen[k].schedule if k in chosen else self._unplanned(k)])
         assert self.planned is not None
         notes = dict.fromkeys((*self.planned.notes, *self._skipped_notes(), *self.notes))
@@ -123,6 +132,16 @@ class _FileRanking:
     @property
     def _stopped(self) -> bool:
         return self.run.dry_run or bool(self.run.gave_up)
+
+    @property
+    def _may_grade(self) -> bool:
+        """Whether the pilot of `auto` is graded: not from standard input, which is read once, nor in a folder whose
+        pilot was compared without.
+        """
+        run = self.run
+        if str(run.source.path) == "-":
+            return False
+        return run.known is None or not len(run.known) or (run.out / GRADES).exists()
 
     def _enter(self, item: Item) -> None:
         """Find the responses of an item that are compared, and their gold."""
@@ -175,7 +194,8 @@ class _FileRanking:
         played = [contest.played for item, contest in contests.items() if self.tournament.read(item) == kind]
         found: dict[int, SchedulePlan] = {}
         try:
-            judge, read = judge_of(played, self.tournament.pooled(kind), kind)
+            line = self.tournament.grade_line(kind) if self.grades else None
+            judge, read = judge_of(played, self.tournament.pooled(kind), kind, line)
             for k in sorted({len(self.contestants[item].inside) for item in rest}):
                 found[k] = plan(self.how.goal, k, judge, budget=self.how.comparisons, read=read)
                 self.notes.append(found[k].in_words)
@@ -189,16 +209,17 @@ class _FileRanking:
         most = self.how.comparisons
         return "half" if most is None or SCHEDULES["half"].calls(k) <= most else "knockout"
 
-    def _grade(self) -> None:
-        """Grade every response alone, in a folder inside the run's, for the contests to start from."""
+    def _grade(self, items: Sequence[str]) -> None:
+        """Grade every response of these items alone, in a folder inside the run's."""
         run, samples = self.run, range(self.run.judge.samples)
         folder = None if run.dry_run else run.out / GRADES
         with FileRun(run.judge, run.source, folder, "each", run.watch, dry_run=run.dry_run) as graded:
-            planned = graded.plan(samples)
+            only = set(items)
+            planned = graded.plan(samples, only=only, anew=True)
             if run.dry_run:
                 self._add(planned)
                 return
-            graded.ask(samples, planned)
+            graded.ask(samples, planned, only=only)
             summary = graded.finish(planned)
             run.gave_up = graded.gave_up
             rubrics = graded.way().rubrics
@@ -209,8 +230,9 @@ class _FileRanking:
             value = one.expected if one.expected is not None else one.score
             if value is not None and one.hashes is not None:
                 goodness[item, response] = rubrics[one.hashes.rubric].scale.goodness(value)
-        for item, found in self.contestants.items():
-            self.grades[item] = np.array([goodness.get((item, i), np.nan) for i in found.inside])
+        for item in items:
+            inside = self.contestants[item].inside
+            self.grades[item] = np.array([goodness.get((item, i), np.nan) for i in inside])
 
     def _play(self, items: Sequence[str], schedule_of: Callable[[int], Schedule]) -> None:
         """Play these items' contests to the end, or until the engine gives up."""
@@ -261,8 +283,7 @@ class _FileRanking:
         return comparisons_of(mine, self.contestants)
 
     def _line(self, item: str) -> Ranked:
-        ranking = ranking_of(item, self.contestants[item], self.tournament, self.grades.get(item))
-        return Ranked(ranking, self.gold.get(item))
+        return Ranked(ranking_of(item, self.contestants[item], self.tournament), self.gold.get(item))
 
     def _skipped_notes(self) -> Iterator[str]:
         for why in dict.fromkeys(self.skipped.values()):

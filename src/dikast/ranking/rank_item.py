@@ -63,8 +63,8 @@ def rank_rounds(
         )
     if told := schedule.too_many(len(found.inside)):
         raise UserError(f"item {item.id!r}: {told}")
-    graded = (yield Round(item, "each")) if schedule.graded else ()
-    grades = _grades(judge, item, found, graded) if schedule.graded else None
+    graded = (yield Round(item, "each")) if schedule.grades else ()
+    grades = _grades(judge, item, found, graded) if schedule.grades else None
     grading = sum((verdict.usage for verdict in graded), Usage())
     tournament = Tournament(judge.settings.sampling.seed, values)
     tournament.enter(item.id, len(found.inside), schedule, grades)
@@ -72,7 +72,7 @@ def rank_rounds(
     while pairs := tournament.draw().get(item.id):
         shown = [(found.inside[pair.first], found.inside[pair.second]) for pair in pairs]
         tournament.note({item.id: _compared(found, (yield Round(item, lambda item, shown=shown: shown)))})  # type: ignore[misc]
-    return ranking_of(item.id, found, tournament, grades)
+    return ranking_of(item.id, found, tournament)
 
 
 def _compared(found: Contestants, verdicts: Sequence[Verdict]) -> list[Comparison]:

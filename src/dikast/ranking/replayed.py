@@ -12,7 +12,6 @@ from dikast.core.runs.run_files import RANKINGS, SUMMARY, write_checked
 from dikast.core.runs.schema import RankingLine, derived_lines
 from dikast.judging.recorded import replay_run
 from dikast.prompts.format import Format
-from dikast.ranking.comparisons import Floats
 from dikast.ranking.contestants import Contestants
 from dikast.ranking.item_ranking import ranking_of
 from dikast.ranking.rank_file import comparisons_of, written
@@ -27,8 +26,8 @@ def replay(
     """Re-derive the verdicts of `run`, with its own format or another of the same kind; `out` takes a new run folder.
 
     Returns a summary like the run's own with `replay` counting what changed. With `out`, a run of rankings gets its
-    `rankings.jsonl` again: the comparisons that were asked, with the values that they have now. Grades of a duel are
-    those of the run. Raises UserError when `run` has no lock, or a format that is not the one it was made with would
+    `rankings.jsonl` again: the comparisons that were asked, with the values that they have now. Grades are those of
+    the run. Raises UserError when `run` has no lock, or a format that is not the one it was made with would
     be used unasked.
     """
     run = Path(run)
@@ -46,18 +45,17 @@ def _ranked_again(run: Path, out: Path) -> tuple[Tournament, list[Ranked]]:
     told = orjson.loads((run / SUMMARY).read_bytes()).get("ranking", {}) if (run / SUMMARY).exists() else {}
     values = told.get("values", "auto")
     tournament, contestants = Tournament(0, None if values == "auto" else values), dict[str, Contestants]()
-    grades, tokens = dict[str, Floats](), dict[str, tuple[int | None, int | None]]()
+    tokens = dict[str, tuple[int | None, int | None]]()
     for line, _ in derived_lines(run, RANKINGS, RankingLine):
         left_out = {int(i): why for i, why in line["left_out"].items()}
         inside = tuple(i for i in range(len(line["ranks"])) if i not in left_out)
         contestants[line["item"]] = Contestants(inside, left_out)
         tokens[line["item"]] = line.get("tokens_in"), line.get("tokens_out")
-        if line["grades"] is not None:
-            given = [line["grades"][i] for i in inside]
-            grades[line["item"]] = np.array([np.nan if each is None else each for each in given])
-        tournament.enter(line["item"], len(inside), SCHEDULES[line["schedule"]])
+        given = line["grades"] and [line["grades"][i] for i in inside]
+        grades = None if given is None else np.array([np.nan if each is None else each for each in given])
+        tournament.enter(line["item"], len(inside), SCHEDULES[line["schedule"]], grades)
     mine = (v for v in current_verdicts(out) if v.question.item in contestants)
     tournament.note(comparisons_of(mine, contestants))
-    rankings = [ranking_of(item, each, tournament, grades.get(item)) for item, each in contestants.items()]
+    rankings = [ranking_of(item, each, tournament) for item, each in contestants.items()]
     kept = [replace(each, tokens_in=tokens[each.item][0], tokens_out=tokens[each.item][1]) for each in rankings]
     return tournament, [Ranked(each, None) for each in kept]

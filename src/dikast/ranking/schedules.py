@@ -17,7 +17,7 @@ from dikast.core.text import hint
 from dikast.ranking.comparisons import Floats, OrderedPair
 from dikast.ranking.informative import most_informative
 
-Name = Literal["full", "half", "knockout", "swiss", "top", "ends", "duel"]
+Name = Literal["full", "half", "knockout", "swiss", "top", "ends", "duel", "graded"]
 Rounds = Generator[list[OrderedPair], Floats, None]
 _SWISS = 3  # rounds
 _MATRICES = 500  # responses of an item: its comparisons are fitted with matrices of so many rows and columns
@@ -28,8 +28,9 @@ _BROAD = 0.4  # share of the comparisons of `top` and `ends` before they turn to
 class Schedule:
     """A named schedule. `calls` gives the comparisons of k responses, `least` and `most` are how many it takes.
 
-    Above `most` an item has 100,000 comparisons, or choosing pairs takes minutes. `graded`: each response is first
-    graded alone (k more calls), and its grades are the strengths at the start.
+    Above `most` an item has 100,000 comparisons, or choosing pairs takes minutes. `grades`: each response is first
+    graded alone (k more calls), and its grades are the strengths at the start; `first` orders by them and by who won
+    among those who met, `fitted` by grades and comparisons together.
     """
 
     name: Name
@@ -38,7 +39,11 @@ class Schedule:
     calls: Callable[[int], int]
     least: int = 2
     most: int = _MATRICES
-    graded: bool = False
+    grades: Literal["", "first", "fitted"] = ""
+
+    def in_all(self, k: int) -> int:
+        """Comparisons and grades of k responses."""
+        return self.calls(k) + (k if self.grades else 0)
 
     def too_many(self, k: int) -> str:
         """Why it does not take an item's k different responses, and what to do; "" where it does."""
@@ -98,6 +103,24 @@ def duel(k: int, rng: np.random.Generator, start: Floats) -> Rounds:
     first, second = np.lexsort((rng.permutation(k), -start))[:2].tolist()  # NaN comes last
     if not np.isnan(start[[first, second]]).any():
         yield [OrderedPair(first, second), OrderedPair(second, first)]
+
+
+def graded(k: int, rng: np.random.Generator, start: Floats) -> Rounds:
+    """The pairs that help most to choose the best and the worst beside the grades.
+
+    As many comparisons and grades as half a round robin; fewer where responses have no grade, which are not compared.
+    """
+    known = np.flatnonzero(np.isfinite(start))
+    m, asked, shown = len(known), set[OrderedPair](), np.zeros(k)
+    calls, strengths = min(k * (k - 1) // 2 - k, m * (m - 1)), start
+    while len(asked) < calls:
+        met = [OrderedPair(*np.searchsorted(known, pair).tolist()) for pair in asked]
+        want = min(max(m // 4, 1), calls - len(asked))
+        pairs = []
+        for i, j in most_informative(strengths[known], met, want, (1, -1), graded=True):
+            pairs.append(_unasked(int(known[i]), int(known[j]), shown, asked, rng))
+            asked.add(pairs[-1])
+        strengths = yield pairs
 
 
 def _narrowed(k: int, rng: np.random.Generator, signs: Sequence[int]) -> Rounds:
@@ -185,7 +208,16 @@ SCHEDULES: dict[str, Schedule] = {
         Schedule("swiss", "three rounds between neighbours", swiss, lambda k: _SWISS * (k // 2), 3),
         Schedule("top", "neighbours, then what helps most to choose the best", top, lambda k: k * (k - 1) // 2, 4, 64),
         Schedule("ends", "neighbours, then what helps most for both ends", ends, lambda k: k * (k - 1) // 2, 5, 64),
-        Schedule("duel", "grades, then the best two in both orders", duel, lambda k: 2, graded=True),
+        Schedule("duel", "grades, then the best two in both orders", duel, lambda k: 2, grades="first"),
+        Schedule(
+            "graded",
+            "grades, then what helps most for both ends",
+            graded,
+            lambda k: k * (k - 3) // 2,
+            4,
+            64,
+            grades="fitted",
+        ),
     )
 }
 

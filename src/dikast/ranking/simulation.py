@@ -10,7 +10,7 @@ import numpy as np
 from dikast.audit.statistics.concordance import kendall_tau_b
 from dikast.judging.summary import Rate
 from dikast.ranking.comparisons import Comparison, Floats, OrderedPair, Values
-from dikast.ranking.schedules import Schedule
+from dikast.ranking.schedules import SCHEDULES, Schedule
 from dikast.ranking.tournament import Tournament
 
 Read = Literal["logit", "verdict", "vote"]  # probabilities, the likelier response, a response drawn by its probability
@@ -22,13 +22,17 @@ GOALS: dict[Goal, str] = {
 }
 
 
+_PILOT = 40  # items of the pilot that tells how comparisons follow grades
+
+
 @dataclass(frozen=True, slots=True)
 class JudgeModel:
     """A judge of responses whose quality is standard normal.
 
-    It sees quality + systematic * (an error of its own about each response, the same in every comparison), and gives
-    a comparison of i and j, shown in this order, the logit gain * (seen_i - seen_j) + bias + noise * (fresh error); a
-    grade is seen + graded * (fresh error). All errors are standard normal; gain, bias and noise are in nats.
+    It sees quality + systematic * (an error of its own about each response, always the same); when it compares it sees
+    compared * (a second such error) more. A comparison of i and j, shown in this order, has the logit
+    gain * (seen_i - seen_j) + bias + noise * (fresh error); a grade is seen + graded * (fresh error), and infinite
+    `graded` means that there are none. All errors are standard normal; gain, bias and noise are in nats.
     """
 
     gain: float
@@ -36,6 +40,7 @@ class JudgeModel:
     noise: float
     systematic: float
     graded: float = 0.8
+    compared: float = 0.0
 
 
 class Simulated(NamedTuple):
@@ -48,31 +53,44 @@ class Simulated(NamedTuple):
 def simulate(
     schedule: Schedule, k: int, judge: JudgeModel, *, read: Read = "logit", items: int = 2000, seed: int = 0
 ) -> Simulated:
-    """Play the schedule on so many items with k responses each; the same seed draws the same items."""
-    rng = np.random.default_rng([seed, k])
-    quality = rng.standard_normal((items, k))
-    seen = quality + judge.systematic * rng.standard_normal((items, k))
-    grades = seen + judge.graded * rng.standard_normal((items, k))
+    """Play the schedule on so many items with k responses each.
+
+    The same seed draws the same items and errors, whatever the schedule, so that schedules differ by their merits. A
+    schedule that fits grades has a pilot besides, which is not counted.
+    """
+    rng, n = np.random.default_rng([seed, k]), items + _PILOT
+    quality = rng.standard_normal((n, k))
+    seen = quality + judge.systematic * rng.standard_normal((n, k))
+    grades = seen + judge.graded * rng.standard_normal((n, k)) if schedule.grades else None
+    seen = seen + judge.compared * rng.standard_normal((n, k))
+    errors = rng.standard_normal((n, k, k))
     values: Values = "logit" if read == "logit" else "verdict"
     tournament = Tournament(seed, values)
-    for at in range(items):
-        tournament.enter(str(at), k, schedule, grades[at] if schedule.graded else None)
-    calls = items * k if schedule.graded else 0
+    for at in range(n if schedule.grades == "fitted" else items):
+        own = schedule if at < items else SCHEDULES["full"]
+        tournament.enter(str(at), k, own, None if grades is None else grades[at])
+    calls = items * k if schedule.grades else 0
     while pairs := tournament.draw():
         found = {}
         for item, drawn in pairs.items():
-            found[item] = [_compared(judge, seen[int(item)], pair, read, rng) for pair in drawn]
-            calls += len(drawn)
+            at = int(item)
+            found[item] = [_compared(judge, seen[at], pair, errors[at][pair], read, rng) for pair in drawn]
+            calls += len(drawn) if at < items else 0
         tournament.note(found)
+    strengths = tournament.strengths([str(at) for at in range(items)])
     orders = [
-        with_duel(grades[at], tournament.strengths(str(at))) if schedule.graded else tournament.order(str(at))
+        with_duel(grades[at], strengths[str(at)])
+        if grades is not None and schedule.grades == "first"
+        else np.lexsort((np.arange(k), -strengths[str(at)])).tolist()
         for at in range(items)
     ]
-    return Simulated(_goals(orders, quality), calls / items)
+    return Simulated(_goals(orders, quality[:items]), calls / items)
 
 
-def _compared(judge: JudgeModel, seen: Floats, pair: OrderedPair, read: Read, rng: np.random.Generator) -> Comparison:
-    logit = judge.gain * float(seen[pair.first] - seen[pair.second]) + judge.bias + judge.noise * rng.standard_normal()
+def _compared(
+    judge: JudgeModel, seen: Floats, pair: OrderedPair, error: float, read: Read, rng: np.random.Generator
+) -> Comparison:
+    logit = judge.gain * float(seen[pair.first] - seen[pair.second]) + judge.bias + judge.noise * error
     if read == "vote":
         verdict = 1.0 if rng.random() < 1 / (1 + math.exp(-logit)) else -1.0
     else:
