@@ -53,7 +53,7 @@ def test_figures_over_groups_keep_the_upper_end_of_groups_at_0_and_say_how_they_
     assert both["high"] == pytest.approx(high / 2**0.5, rel=1e-3)
     rules = {each["metric"]: each["rule"] for each in found["official"]}
     assert rules["right in both orders"] == "a missing verdict is wrong; ties: wrong; groups alike"
-    assert rules["same in both orders"].startswith("no verdict in both orders is the same")
+    assert rules["same in both orders"].startswith("a pair without a verdict in one order or both is")
     assert "neither" in rules["net of two games"]
     assert "pairs" in found["ours"]["failed"]["rule"]
 

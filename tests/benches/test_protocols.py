@@ -406,6 +406,22 @@ def test_a_reply_without_a_score_counts_as_0_where_it_does_so_upstream(name: str
     assert "between 2.3333 and 3.6667 whatever the missing verdicts had been" in ours["rule"]  # both 1, both 5
 
 
+@pytest.mark.parametrize(("name", "alike"), [("llmbar", True), ("evalbiasbench", False), ("auto-j", False)])
+def test_two_missing_verdicts_are_the_same_in_llmbars_code_alone(name: str, alike: bool, tmp_path: Path) -> None:
+    """Six pairs: the same, another choice, no verdict in one order, and none in either in three."""
+    rows = [{"id": f"p{i}", "q": f"{i}?", "a": "x", "b": "y"} for i in range(6)]
+    official = {key: value for key, value in listed(name)["official"].items() if key in ("failures", "lost_alike")}
+    keys: dict[str, Any] = {
+        "kind": "pairs", "fields": {"id": "id", "instruction": "q", "response_0": "a", "response_1": "b"},
+        "gold": {"column": "q", "default": "a"}, "official": {**official, "metric": "same in both orders"},
+    }  # fmt: skip
+    told = [("a", "a"), ("a", "b"), ("", "a"), *[("", "")] * 3]
+    judge = choices(tmp_path / "r.jsonl", {f"p{i}": both for i, both in enumerate(told)})
+    same = judge_own(own(tmp_path, rows, **keys), judge, tmp_path / "out", *OF_CHOICES, code=3)["official"][0]
+    assert same["value"]["value"] == pytest.approx(4 / 6 if alike else 1 / 6)
+    assert same["rule"].startswith("no verdict in both orders is the same" if alike else "a pair without a verdict")
+
+
 def test_a_missing_verdict_scores_0_in_means_of_scores_alone(tmp_path: Path) -> None:
     keys: dict[str, Any] = {"kind": "scores", "fields": {"id": "id", "instruction": "q", "response": "a"}}
     for official in ({"metric": "pearson", "failures": "zero"}, {"metric": "best of", "failures": "zero"}):

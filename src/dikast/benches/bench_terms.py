@@ -39,7 +39,7 @@ METRICS: Mapping[Metric, str] = {
     "accuracy as shown without gold ties": "accuracy as shown over the pairs whose gold is no tie",
     "agreement with ties": "share of right verdicts, where a win needs both orders and all else is a tie",
     "agreement without ties": "share of right verdicts of the pairs that neither the judge so joined nor gold ties",
-    "same in both orders": "share of pairs with the same verdict in both orders; two missing ones count as same",
+    "same in both orders": "share of pairs with the same verdict in both orders",
     "right in both orders": "share of pairs with the right verdict in each order",
     "net of two games": "share of pairs with more right than wrong verdicts: a win and a tie count as a win",
     "win rate": "share of games that the second response wins, which is the one you bring",
@@ -87,6 +87,7 @@ class OfficialMetric:
     missing and skipped counts half as much), groups weighted equally, or `sections` of groups, sections weighted
     equally. In a section rows count once, or as the `weights` of their group say; `overall`: over all rows, too.
     `printed` are the groups whose figures the authors print in place of one over all, in their order.
+    `lost_alike`: in `same in both orders` two missing verdicts are the same, as LLMBar's code has it.
     `conformity` are the groups of MM-JudgeBias whose scores should not change; those of the others should fall.
     `ties_apart` is a group of items with several right responses that has a score of its own (RewardBench 2). `trap` is
     reported beside the figure if the rule is wrong or harmful.
@@ -97,6 +98,7 @@ class OfficialMetric:
     ties: Literal["wrong", "half", "right where gold is a tie"] = "wrong"
     over: Literal["rows", "verdicts", "groups", "sections"] = "rows"
     overall: bool = False
+    lost_alike: bool = False
     group: str = ""
     printed: tuple[str, ...] = ()
     sections: Mapping[str, Any] = field(default_factory=dict)
@@ -118,7 +120,9 @@ def rule_of(official: OfficialMetric, metric: Metric) -> str:
     neither = counted.replace("a missing verdict", "a pair without a verdict in either order")
     joined = f"{neither}; a win needs both orders; all else, also a verdict in one order alone, is a tie"
     told = {
-        "same in both orders": "no verdict in both orders is the same, in one of them it is not",
+        "same in both orders": "no verdict in both orders is the same, in one of them it is not"
+        if official.lost_alike
+        else "a pair without a verdict in one order or both is not the same",
         "net of two games": "more right games than wrong ones; a tie or a missing verdict is neither",
         "agreement with ties": f"{joined}, right where gold is one",
         "agreement without ties": f"{joined}; pairs that the judge or gold ties are left out",

@@ -121,12 +121,12 @@ def _joined(bench: Bench, given: Paired, *, ties: bool) -> Floats:
     return np.where(tied, math.nan, earned)
 
 
-def _same(given: Paired) -> Floats:
-    """Two missing verdicts count as the same, as in the authors' code."""
+def _same(bench: Bench, given: Paired) -> Floats:
+    """Two missing verdicts count as the same where they do in the authors' code."""
     if given.choice is None or given.swapped is None:
         return np.full(len(given.gold), math.nan)
     one, two = (np.where(known, choice, NONE) for choice, known in games_of(given))
-    return np.asarray(one == two, np.float64)
+    return np.asarray((one == two) & (bench.official.lost_alike | (one != NONE)), np.float64)
 
 
 POINTS: dict[str, Callable[[Bench, Paired], Floats]] = {
@@ -136,7 +136,7 @@ POINTS: dict[str, Callable[[Bench, Paired], Floats]] = {
     "accuracy as shown": lambda bench, given: _one(bench, given, 0),
     "accuracy swapped": lambda bench, given: _one(bench, given, 1),
     "right in both orders": _both,
-    "same in both orders": lambda bench, given: _same(given),
+    "same in both orders": _same,
     "agreement with ties": lambda bench, given: _joined(bench, given, ties=True),
     "agreement without ties": lambda bench, given: _joined(bench, given, ties=False),
     "net of two games": _net,
