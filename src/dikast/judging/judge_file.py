@@ -207,9 +207,7 @@ class FileRun:
         self._stack.close()
 
     def plan(self, samples: range, *, only: set[str] | None = None, anew: bool = False) -> Plan:
-        """Read all items, check them, and write the plan; with `only`, add the questions of these items to it, or plan
-        them alone (`anew`).
-        """
+        """Read and check all items, and write the plan; with `only`, add these items to it, or plan them `anew`."""
         anew = anew or only is None
         if self.dry_run:
             return _plan(self, samples, only, None)
