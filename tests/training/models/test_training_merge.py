@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import shutil
 import sys
 import threading
@@ -17,10 +18,11 @@ from safetensors.torch import load_file, save_file
 from typer.testing import CliRunner
 
 import tiny_models
-from dikast.core.errors import UserError
+from dikast.core.errors import RunError, UserError
 from dikast.engines.local.engine import LocalEngine
 from dikast.surface.cli import app
 from dikast.training.models.merge import Recipe, merge, merged
+from runs import fill, small_disk
 
 
 def test_linear_by_hand() -> None:
@@ -401,3 +403,26 @@ def test_nothing_but_the_folder_named_is_touched(
             merge(three[1:], tmp_path / out, Recipe("linear", (1, 1)))
     assert (tmp_path / "z.part" / "mine").read_text("utf-8") == "keep"
     assert {path.name for path in tmp_path.iterdir()} == {"z", "z.part", "here"}
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"])
+def test_a_pipe_in_the_place_of_a_file_is_told_and_not_opened(name: str, three: list[Path], tmp_path: Path) -> None:
+    piped = shutil.copytree(three[1], tmp_path / "piped")
+    (piped / name).unlink(missing_ok=True)
+    os.mkfifo(piped / name)
+    for models in ([piped, three[2]], [three[2], piped]):
+        with pytest.raises(UserError, match=rf"{name}: a pipe or a device in the place of a file"):
+            merge(models, tmp_path / "out", Recipe("linear", (1, 1)))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_full_disk_is_told_and_the_same_command_goes_on(three: list[Path], tmp_path: Path) -> None:
+    weights = (three[1] / "model.safetensors").stat().st_size
+    with small_disk(tmp_path / "disk", 1) as disk:
+        for left in (10_000, weights // 2):  # while the first file is copied, and while weights are written
+            filled = fill(disk, left)
+            with pytest.raises(RunError, match=r"disk/out: cannot be written \(No space left on device\): free space"):
+                merge(three[1:], disk / "out", Recipe("linear", (1, 1)))
+            assert not (disk / "out").exists()
+            filled.unlink()
+        assert merge(three[1:], disk / "out", Recipe("linear", (1, 1)))["files"]
