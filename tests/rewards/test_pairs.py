@@ -83,6 +83,17 @@ def test_best_and_worst_of_comparisons(tmp_path: Path) -> None:
     assert all(0.2 <= each.margin <= 1 for each in found.pairs)
 
 
+@pytest.mark.parametrize("apart", [False, True])
+def test_responses_that_were_edited_after_the_run_make_no_pairs(apart: bool, tmp_path: Path) -> None:
+    items, out = rows(tmp_path, apart=apart), tmp_path / "run"
+    (grade_file if apart else compare_file)(Judge(Random(), "helpfulness"), items, out)
+    assert not any("changed" in each for each in pairs_of(out).dropped)
+    items.write_bytes(items.read_bytes().replace(b"q0 response 0", b"Never judged", 1))
+    found = pairs_of(out, take="all")
+    assert found.dropped["items that changed since they were judged"] == 1
+    assert not any("Never judged" in text for pair in found.pairs for text in texts(pair))
+
+
 def test_orders_that_disagree_are_left_out_and_counted(tmp_path: Path) -> None:
     biased = Judge(Oracle(r=1.0, nats=60.0), "helpfulness")
     compare_file(biased, rows(tmp_path), tmp_path / "run")

@@ -5,15 +5,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
-from typing import Any, Literal
+from typing import Literal
 
-from dikast.core.canonical import canonical_json
 from dikast.core.errors import DataError
 from dikast.core.item import Item
-from dikast.core.media import image_sha256, video_sha256
-from dikast.core.media.video import SAMPLING
-from dikast.core.part import Content, Image, Text, Video, images_of
+from dikast.core.part import Image
 from dikast.core.rubric import Rubric, Sheet
+from dikast.core.runs.as_judged import content_hash
 from dikast.core.verdict import Hashes, Question
 
 Shape = Literal["each", "pairs", "both-orders"] | Callable[[Item], Sequence[tuple[int, int]]]  # or the pairs themselves
@@ -51,8 +49,7 @@ def tasks_of(
     for one in rubric if isinstance(rubric, Sheet) else (rubric,):
         rubric_hash = _hash_of(one)
         for responses in _shown(item, shape):
-            content, images, unreadable = _content(item, responses, reads_gold)
-            item_hash = hashlib.blake2b(canonical_json(content), digest_size=16).hexdigest()
+            item_hash, images, unreadable = content_hash(item, responses, reads_gold)
             hashes = Hashes(judge, format, rubric_hash, item_hash)
             for sample in samples:
                 question = Question(item.id, one.name, responses, sample)
@@ -91,44 +88,3 @@ def _shown(item: Item, shape: Shape) -> Iterator[tuple[int, ...]]:
         yield (i, j)
         if shape == "both-orders":
             yield (j, i)
-
-
-def _content(item: Item, responses: tuple[int, ...], reads_gold: bool) -> tuple[Any, tuple[Image, ...], str]:
-    """The content of the item that is shown, in the form of its fingerprint, every image in it, and why one of its
-    media cannot be read.
-    """
-    images: list[Image] = []
-    errors: list[DataError] = []
-    spelt = [
-        [[turn.role, _spell(turn.content, images, errors)] for turn in item.instruction],
-        None if item.context is None else _spell(item.context, images, errors),
-        None if item.reference is None else _spell(item.reference, images, errors),
-        [_spell(item.responses[i], images, errors) for i in responses if i < len(item.responses)],
-        item.gold if reads_gold else None,
-    ]
-    return spelt, tuple(images), str(errors[0]) if errors else ""
-
-
-def _spell(content: Content, images: list[Image], errors: list[DataError]) -> list[Any]:
-    if len(content) == 1 and isinstance(content[0], Text):
-        return [content[0].text]
-    images.extend(images_of(content))
-    return [_spell_part(part, errors) for part in content]
-
-
-def _spell_part(part: Text | Image | Video, errors: list[DataError]) -> Any:
-    if isinstance(part, Text):
-        return part.text
-    if isinstance(part, Image):
-        try:
-            return ["image", image_sha256(part)]
-        except DataError as error:
-            errors.append(error)
-            return ["unreadable", part.source]
-    if part.source:
-        try:
-            return ["video file", video_sha256(part), part.count, SAMPLING]
-        except DataError as error:
-            errors.append(error)
-            return ["unreadable", part.source]
-    return ["video", [_spell_part(frame, errors) for frame in part.frames], list(part.seconds)]

@@ -18,6 +18,8 @@ from dikast.core.item import Item, item_to
 from dikast.core.part import Content, text_of
 from dikast.core.records import Arrangement, scan_items
 from dikast.core.records.sources import is_address, is_data
+from dikast.core.runs.as_judged import is_as_judged
+from dikast.core.runs.current_verdicts import current_records
 from dikast.core.runs.judge_lock import damaged_lock, names_version, read_lock
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run import Run
@@ -106,12 +108,14 @@ def pairs_of(
         raise UserError(f"{run.folder} is of a panel: name the folder of one of its judges")
     if not 0 <= margin <= 1:
         raise UserError(f"a margin lies between 0 and 1, got {margin}")
-    prompts, by_id = _prompts(run, str(items))
+    prompts, by_id, changed = _prompts(run, str(items))
     graded = run.kind == "absolute"
     ranked = (run.folder / RANKINGS).exists()
     (_grades if graded else _rankings if ranked else _comparisons)(run, by_id, criterion)
     alone = not ranked and bool((run.summary.get("preferences") or {}).get("one_order"))
     found = Pairs([], prompts=len(prompts), one_order=alone)
+    if changed:
+        found.dropped["items that changed since they were judged"] = changed
     for prompt in prompts:
         found.pairs.extend(_chosen(prompt, margin, take, found.dropped, graded=graded))
     if match_length:
@@ -120,8 +124,8 @@ def pairs_of(
     return found
 
 
-def _prompts(run: Run, named: str) -> tuple[list[_Prompt], dict[str, _Prompt]]:
-    """The prompts of the items in their order, and by item id."""
+def _prompts(run: Run, named: str) -> tuple[list[_Prompt], dict[str, _Prompt], int]:
+    """The prompts of the items in their order, and by item id; how many items are no longer those that were judged."""
     lock = read_lock(run.folder)
     if (damaged := damaged_lock(run.folder)) is not None:
         raise damaged
@@ -134,10 +138,19 @@ def _prompts(run: Run, named: str) -> tuple[list[_Prompt], dict[str, _Prompt]]:
     path = named or next((each for each in known if is_data(each)), "")
     if not path or not Path(path).exists():
         raise UserError(f"{run.folder}: the items are no longer at {path or told or '-'}: name them with --items FILE")
+    asked: dict[str, list[dict[str, Any]]] = {}
+    for record in current_records(run.folder):
+        asked.setdefault(record["question"]["item"], []).append(
+            {name: record.get(name) for name in ("question", "hashes")}
+        )
+    changed = 0
     by_print: dict[str, _Prompt] = {}
     by_id: dict[str, _Prompt] = {}
     for item in scan_items(path, lock.get("columns") or {}, Arrangement(names_version(run.folder))):
         if isinstance(item, DataError):
+            continue
+        if not is_as_judged(item, asked.get(item.id, ())):
+            changed += 1
             continue
         shown = item_to(replace(item, responses=(), gold=None, meta={}, id="x", reference=None, rubric=None))
         prompt = by_print.setdefault(fingerprint(shown), _Prompt(item))
@@ -148,7 +161,7 @@ def _prompts(run: Run, named: str) -> tuple[list[_Prompt], dict[str, _Prompt]]:
                 same = len(prompt.responses)
                 prompt.responses.append(response)
             prompt.numbers[item.id, place] = same
-    return list(by_print.values()), by_id
+    return list(by_print.values()), by_id, changed
 
 
 def _grades(run: Run, by_id: Mapping[str, _Prompt], criterion: str) -> None:

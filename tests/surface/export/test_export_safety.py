@@ -161,3 +161,33 @@ def test_criteria_that_are_called_like_fields_take_none_away(tmp_path: Path) -> 
     assert sample["metrics"] == ["doc_score", "target_score", "doc_score_score"]
     assert all(isinstance(sample[name], float) for name in sample["metrics"])
     assert set(sample["judged"]) == {"doc", "target", "doc_score"}
+
+
+@pytest.mark.parametrize("asked", ["grade", "compare", "without", "sheet"])
+def test_texts_that_were_edited_after_the_run_are_not_put_beside_its_verdicts(asked: str, tmp_path: Path) -> None:
+    made = [{**row, "reference": "Odd."} for row in (pairs(4) if asked == "compare" else rows(4))]
+    sheet = {"criteria": [{"name": "x", "criterion": "Is it short?"}, {"name": "y", "criterion": "Is it kind?"}]}
+    (tmp_path / "sheet.yaml").write_bytes(orjson.dumps(sheet))
+    items, out = write_jsonl(tmp_path / "i.jsonl", made), tmp_path / "run"
+    more = ("--without", "reference") if asked == "without" else ()
+    rubric = tmp_path / "sheet.yaml" if asked == "sheet" else "helpfulness"
+    verb = "compare" if asked == "compare" else "grade"
+    done = dikast_here(verb, items, "--judge", "mock:random", "--rubric", rubric, "--out", out, *more)
+    assert done.returncode == 0, done.stderr
+
+    def exported() -> tuple[list[str | None], str]:
+        done = dikast_here("export", out, tmp_path / "e.jsonl")
+        assert done.returncode == 0, done.stderr
+        found = [orjson.loads(line) for line in (tmp_path / "e.jsonl").read_bytes().splitlines()]
+        return [each.get("instruction") for each in found if each["criterion"] != "y"], done.stderr
+
+    texts, told = exported()
+    assert texts == [f"Is {k} even?" for k in range(4)]
+    assert "no longer what was judged" not in told
+    field = "responses" if asked == "compare" else "response"
+    made[1][field] = ["It is.", "Look."] if asked == "compare" else "It is edited."
+    made[2]["gold"] = [5, 1] if asked == "compare" else 4  # is not shown to this judge
+    write_jsonl(items, made)
+    texts, told = exported()
+    assert texts == ["Is 0 even?", None, "Is 2 even?", "Is 3 even?"]
+    assert "1 item is no longer what was judged: the texts are left out; name the file that was judged" in told

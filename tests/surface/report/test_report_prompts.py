@@ -124,6 +124,9 @@ def test_an_item_that_was_edited_has_no_prompt(tmp_path: Path) -> None:
     assert sum(each.startswith("not shown: rendered again it is another prompt") for each in found) == 2
     assert sum("Say bye." in each for each in found) == 2
     assert not any("Say hello." in each for each in found)
+    page = collect(tmp_path / "run", Asked(AuditPlan(tmp_path / "run", draws=20)))
+    assert any(each.startswith("1 item is no longer what was judged") for each in page.missing)
+    assert {entry.item: bool(entry.instruction) for entry in page.entries} == {"a": False, "b": True}
 
 
 def _text(content: Any) -> str:

@@ -21,6 +21,7 @@ from dikast.core.records.arranging import Arrangement
 from dikast.core.records.items import scan_items
 from dikast.core.records.sources import is_address, is_data
 from dikast.core.records.writing import rebased
+from dikast.core.runs.as_judged import as_changed, is_as_judged
 from dikast.core.runs.current_verdicts import current_records
 from dikast.core.runs.judge_lock import damaged_lock, names_version, read_lock
 from dikast.core.runs.rubrics import load_rubrics
@@ -45,7 +46,7 @@ _TABLES = """
 CREATE TABLE items (id TEXT PRIMARY KEY, place INTEGER, body BLOB) WITHOUT ROWID;
 CREATE TABLE verdicts (
     judge INTEGER, key TEXT, item TEXT, criterion TEXT, low INTEGER, high INTEGER, sample INTEGER, shown INTEGER,
-    body BLOB, PRIMARY KEY (judge, key)) WITHOUT ROWID;
+    content TEXT, body BLOB, PRIMARY KEY (judge, key)) WITHOUT ROWID;
 CREATE INDEX asked ON verdicts (judge, item, criterion, low, high);
 CREATE TABLE told (item TEXT, criterion TEXT, place INTEGER, low INTEGER, high INTEGER, judge INTEGER, body BLOB);
 CREATE TABLE totals (judge INTEGER, item TEXT, response INTEGER, total REAL, PRIMARY KEY (judge, item, response));
@@ -92,9 +93,9 @@ class RunTable:
             try:
                 database.executescript("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;" + _TABLES)
                 database.execute("BEGIN")
-                self._read_items(database, items)
                 for number, each in enumerate(runs):
                     self._read_verdicts(database, number, each)
+                self._read_items(database, items)
                 self.columns = self._write_rows(database)
             finally:
                 database.close()
@@ -120,19 +121,31 @@ class RunTable:
         if not _is_there(path):
             raise UserError(f"--items {path}: there is no such file")
         found = scan_items(path, lock.get("columns") or {}, Arrangement(names_version(self._runs[0].folder)))
-        rows = (
-            (item.id, place, orjson.dumps(item_to(rebased(item, self._folder))))
-            for place, item in enumerate(found)
-            if isinstance(item, Item)
-        )
-        database.executemany("INSERT OR IGNORE INTO items VALUES (?, ?, ?)", rows)
+        changed = 0
+        for place, item in enumerate(found):
+            if not isinstance(item, Item):
+                continue
+            same = is_as_judged(item, self._shown(database, item.id))
+            changed += not same
+            row = (item.id, place, orjson.dumps(item_to(rebased(item, self._folder))) if same else None)
+            database.execute("INSERT OR IGNORE INTO items VALUES (?, ?, ?)", row)
+        if changed:
+            self.notes.append(as_changed(changed))
+
+    def _shown(self, database: sqlite3.Connection, item: str) -> Iterator[dict[str, Any]]:
+        """Which responses of an item the verdicts are about, and the fingerprint of what was shown."""
+        query = "SELECT DISTINCT low, high, shown, content FROM verdicts WHERE judge = ? AND item = ?"
+        for number in range(len(self._runs)):
+            for low, high, shown, content in database.execute(query, (number, item)):
+                responses = [low] if high < 0 else [shown, low + high - shown]
+                yield {"question": {"responses": responses}, "hashes": {"item": content}}
 
     def _read_verdicts(self, database: sqlite3.Connection, number: int, run: JudgeRun) -> None:
         rubrics = load_rubrics(run.folder) if (run.folder / RUBRICS).exists() else {}
         self._scales |= {(number, name): rubric.scale for name, rubric in rubrics.items()}
         places = {rubric.name: place for place, rubric in reversed(list(enumerate(rubrics.values())))}
         database.executemany(
-            "INSERT OR IGNORE INTO verdicts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT OR IGNORE INTO verdicts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             ((number, *_stored(record)) for record in current_records(run.folder)),
         )
         for record, _ in derived_lines(run.folder, TOTALS, TotalLine):
@@ -232,6 +245,7 @@ def _stored(record: Mapping[str, Any]) -> tuple[Any, ...]:
         high,
         asked["sample"],
         shown,
+        (record.get("hashes") or {}).get("item"),
         orjson.dumps(_verdict_columns(record)),
     )
 

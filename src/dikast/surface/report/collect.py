@@ -247,15 +247,15 @@ def _read(page: RunPage, asked: Asked, counts: "_Counts | None") -> None:
     found = _contents(
         page, asked, {row["item"] for row in (*queued, *sample)} | {each.item for each in counts.measured}
     )
-    if found.note and not asked.redact:
-        page.missing.append(found.note)
     reading = RowReader(page.folder, page.lock, _rubrics(page.folder), asked.redact)
     thumbs = Thumbs(asked.pictures, page.lock)
     shown = list(reading.entries([*queued, *sample], found, thumbs))
+    if found.told and not asked.redact:
+        page.missing.append(found.told)
     page.entries, page.sample, page.seed = shown[: len(queued)], shown[len(queued) :], asked.plan.seed
     page.others = partial(_others, page, asked, reading, rest) if rest else None
     ids = dict.fromkeys(entry.item for entry in page.entries)
-    page.queued = [found.items[item] for item in ids if item in found.items]
+    page.queued = [found.items[item] for item in ids if item in found.items and item not in found.changed]
     level = asked.plan.resampling.level
     page.length = slope_on_length(counts.measured, found, level)
     within = (0.0, 1.0) if page.pairwise else counts.scales.ends

@@ -16,6 +16,7 @@ from dikast.core.part import REMOTE, Content, Image, Text, Video, text_of
 from dikast.core.records import Arrangement, scan_items
 from dikast.core.records.sources import is_address, is_data
 from dikast.core.rubric import Rubric
+from dikast.core.runs.as_judged import as_changed
 from dikast.core.runs.judge_lock import NAMES_OF
 from dikast.core.text import counted
 from dikast.judging.run_plan import lacking_parts
@@ -48,10 +49,19 @@ class Thumb:
 
 @dataclass(slots=True)
 class Contents:
-    """Items by id, the length of responses in characters, and a note where the items could not be read."""
+    """Items by id, the length of responses in characters, and a note where the items could not be read.
+
+    `changed`: those of which it turned out that they are no longer what was judged.
+    """
 
     items: dict[str, Item] = field(default_factory=dict)
     note: str = ""
+    changed: set[str] = field(default_factory=set)
+
+    @property
+    def told(self) -> str:
+        """What is said of texts that are not there, "" where there is nothing to say."""
+        return self.note or (as_changed(len(self.changed)) if self.changed else "")
 
     def length(self, item: str, response: int) -> int:
         """Characters of a response, 0 where it is not known or not text."""

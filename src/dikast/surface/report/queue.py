@@ -16,6 +16,7 @@ from dikast.core.canonical import fingerprint
 from dikast.core.item import Item
 from dikast.core.part import text_of
 from dikast.core.rubric import Rubric
+from dikast.core.runs.as_judged import is_as_judged
 from dikast.core.runs.current_verdicts import records_at
 from dikast.core.text import one_line
 from dikast.surface.report.contents import Contents, ExactPrompts, Thumb, Thumbs, clipped
@@ -184,10 +185,12 @@ class RowReader:
         verdicts = {line: verdict for verdict, line in records_at(self.folder, wanted)}
         for row in rows:
             item = None if self.redact else contents.items.get(row["item"])
-            prompt = no_prompt if item is None else partial(prompts.of, item)
             said = [verdicts[at] for at in row["lines"]]
+            prompt = no_prompt if item is None else partial(prompts.of, item)
             entry = entry_of(row, said, self.rubrics, prompt, redact=self.redact)
-            if item is not None:
+            if item is not None and not is_as_judged(item, said):
+                contents.changed.add(item.id)
+            elif item is not None:
                 add_texts(entry, item, place_of(row)[3], thumbs)
             yield entry
 

@@ -17,6 +17,7 @@ from markupsafe import Markup
 from dikast.core.errors import DataError, UserError
 from dikast.core.records.sources import is_address
 from dikast.core.rubric import Rubric
+from dikast.core.runs.as_judged import is_as_judged
 from dikast.core.runs.judge_lock import names_version, read_lock
 from dikast.core.runs.lines import open_line
 from dikast.core.runs.rubrics import load_rubrics
@@ -218,10 +219,12 @@ class ViewerPages:
         lock = read_lock(folder) or {}
         prompt = no_prompt if item is None else partial(ExactPrompts(lock).of, item)
         entry = entry_of(kept, verdicts, _rubrics(folder), prompt, redact=False)
-        if item is not None:
+        if item is not None and not is_as_judged(item, verdicts):
+            contents.changed.add(item.id)
+        elif item is not None:
             add_texts(entry, item, place_of(kept)[3], Thumbs(pictures, lock))
         hashes = verdicts[0].get("hashes") or {}
-        return entry, contents.note, tuple(hashes.get(name) for name in ("judge", "format", "rubric", "item"))
+        return entry, contents.told, tuple(hashes.get(name) for name in ("judge", "format", "rubric", "item"))
 
     def _contents(self, folder: Path, item: str) -> Contents:
         """The item of a run, from where the run read it, or from the same file in or above the run's folder."""
