@@ -25,10 +25,11 @@ from dikast.judging.watching import Watcher
 from dikast.probes.judge_proof import Proof
 from dikast.probes.probe_options import ProveOptions
 from dikast.surface.commands.audit_command import completed, recognised
+from dikast.surface.commands.report_command import written_report
 from dikast.surface.judge_runs import probed_judge, tell_columns
 from dikast.surface.keywords import ROWS, filled, named_rows, show_keywords
 from dikast.surface.prove_page import prove_judge
-from dikast.surface.report.report_file import Written, write_report
+from dikast.surface.report.report_file import Written
 from dikast.surface.report.report_options import ReportOptions
 
 _REPORT = {"report": ReportOptions, "media": MediaOptions}
@@ -70,8 +71,9 @@ def report(
     """Write the results of runs as pages or numbers; `dikast report` as a function, with its flags as keywords.
 
     runs: a `Run`, the path of a run folder or of a file of verdicts, or a list of these, the others being compared
-    with the first; or rows of verdicts in memory (see `audit`). out: files to write, whose endings say in which
-    form (.html, .md, .json, .xml for JUnit); none for the numbers alone. columns: derived columns, as of `audit`.
+    with the first; the folder of an alignment, or folders of benches; or rows of verdicts in memory (see `audit`). out:
+    files to write, whose endings say in which form (.html, .md, .json, .xml for JUnit); none for the numbers alone.
+    columns: derived columns, as of `audit`.
     Returns the files, the `gates` that `fail_under` and `fail_over` set, each with `met`, and every figure in
     `numbers`. Raises UserError for what cannot be used, before anything is written.
     """
@@ -81,14 +83,7 @@ def report(
     files = [Path(each) for each in ([out] if isinstance(out, str | Path) else out)]
     with _file_of(sources[0] if sources else runs) as first, MediaOptions(**given["media"]).held():
         told = ReportOptions(runs=(first, *(sources or [])[1:]), out=tuple(files), **given["report"])
-        return write_report(
-            told.runs,
-            told.out,
-            told.asked(derived),
-            title=told.title,
-            fail_under=told.fail_under,
-            fail_over=told.fail_over,
-        )
+        return written_report(told, derived)
 
 
 def prove(judge: str | Engine, *, out: str | Path | None = None, watch: Watcher | None = None, **options: Any) -> Proof:

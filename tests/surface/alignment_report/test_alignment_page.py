@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import axe
+import dikast
 from browser import Browser
 from dikast.core.errors import UserError
 from dikast.surface.alignment_report.alignment_page import sentence, verdict, write_alignment_report
@@ -50,6 +51,14 @@ def alignment(tmp_path: Path) -> Path:
     whole = {"policy": EVIL, "judge": "scout", "model": "up/round-1/model", "stopped": "", "rounds": [start, first]}
     (folder / "report.json").write_text(json.dumps(whole))
     return folder
+
+
+def test_a_report_in_python_takes_an_alignment(alignment: Path, tmp_path: Path) -> None:
+    found = dikast.report(alignment, tmp_path / "page.html", title="Up")
+    assert (found.numbers["judge"], found.gates, found.pages) == ("scout", [], [])
+    assert "<title>Up" in (tmp_path / "page.html").read_text("utf-8")
+    with pytest.raises(UserError, match="give its folder alone, without gates"):
+        dikast.report(alignment, fail_under=("pearson=0.5",))
 
 
 def told(gold: Mapping[str, Any], **report: Any) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import dikast
 import runs
 from benches.own_bench import judge_own, own
 from dikast.audit.plan import AuditPlan
@@ -46,6 +47,9 @@ def test_a_report_of_a_bench_folder_is_its_scorecards(tmp_path: Path) -> None:
     assert (tmp_path / "report.html").read_text("utf-8") == (tmp_path / "cards.html").read_text("utf-8")
     told = runs.dikast_here("report", tmp_path / "benches", *few, tmp_path / "cards.json", "--json")
     assert [each["bench"] for each in json.loads(told.stdout)] == ["mine"]
+    python = dikast.report(tmp_path / "benches", tmp_path / "python.html", draws=20)
+    assert (python.numbers, python.gates) == (json.loads(told.stdout), [])
+    assert (tmp_path / "python.html").read_text("utf-8") == (tmp_path / "cards.html").read_text("utf-8")
     assert runs.dikast_here("report", tmp_path / "benches/mine", *few, tmp_path / "run.html").returncode == 0
     assert "40 of 40 rows are here" in (tmp_path / "run.html").read_text("utf-8")  # one run of a bench is a run
 

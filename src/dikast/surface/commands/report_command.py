@@ -1,9 +1,10 @@
 """The verbs that show what runs say: `dikast report`, `dikast view`."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -14,6 +15,10 @@ from dikast.surface.commands.audit_command import CONFIG, mistakes_in_columns
 from dikast.surface.report.report_options import ReportOptions
 from dikast.surface.terminal import echo, echo_json
 from dikast.surface.verbs import JsonOptions, verb
+
+if TYPE_CHECKING:
+    from dikast.audit.plan import Column
+    from dikast.surface.report.report_file import Written
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,22 +36,8 @@ def report(told: ReportOptions, media: MediaOptions, *, shown: JsonOptions, conf
     Example: dikast report runs/mine -o report.html -o report.md --fail-under pearson.low=.7 --fail-over failed=.02
     """
     from dikast.audit.tables.column_file import read_columns
-    from dikast.surface.alignment_report.alignment_page import is_alignment
-    from dikast.surface.benching.bench_report import holds_benches
-    from dikast.surface.report.report_file import check_report, write_report
 
-    if any(map(is_alignment, told.runs)):
-        _alignment(told, shown)
-        return
-    if any(map(holds_benches, told.runs)):
-        _benches(told, shown)
-        return
-    for path in told.out:
-        check_report(path)
-    asked = told.asked(read_columns(config)[0] if config else [])
-    written = write_report(
-        told.runs, told.out, asked, title=told.title, fail_under=told.fail_under, fail_over=told.fail_over
-    )
+    written = written_report(told, read_columns(config)[0] if config else [])
     if shown.json:
         echo_json(written.numbers)
     else:
@@ -58,30 +49,24 @@ def report(told: ReportOptions, media: MediaOptions, *, shown: JsonOptions, conf
         raise typer.Exit(4)
 
 
-def _alignment(told: ReportOptions, shown: JsonOptions) -> None:
-    """The page of one alignment, which has no verdicts of its own for gates or comparisons."""
-    from dikast.core.errors import UserError
-    from dikast.surface.alignment_report.alignment_page import write_alignment_report
+def written_report(told: ReportOptions, columns: "Sequence[Column]") -> "Written":
+    """The report of what the paths hold: runs and files of verdicts, one alignment, or benches."""
+    from dikast.surface.alignment_report.alignment_page import is_alignment, write_alignment_report
+    from dikast.surface.benching.bench_report import cards_for, holds_benches, write_cards
+    from dikast.surface.report.report_file import Written, check_report, write_report
 
-    if len(told.runs) > 1 or told.fail_under or told.fail_over:
-        raise UserError("an alignment has a page of its own: give its folder alone, without gates")
-    numbers = write_alignment_report(told.runs[0], told.out, told.title or "")
-    if shown.json:
-        echo_json(numbers)
-    for path in () if shown.json else told.out:
-        echo(f"{path} ({path.stat().st_size / 1e6:.2f} MB)")
-
-
-def _benches(told: ReportOptions, shown: JsonOptions) -> None:
-    """The scorecards of folders of `dikast bench run`, as `dikast bench report` writes them."""
-    from dikast.surface.benching.bench_report import cards_for, write_cards
-
-    cards = cards_for(told)
-    write_cards(cards, told.out)
-    if shown.json:
-        echo_json([card.to_dict() for card in cards])
-    for path in () if shown.json else told.out:
-        echo(f"{path} ({path.stat().st_size / 1e6:.2f} MB)")
+    if any(map(is_alignment, told.runs)):
+        if len(told.runs) > 1 or told.fail_under or told.fail_over:
+            raise UserError("an alignment has a page of its own: give its folder alone, without gates")
+        return Written(told.out, [], [], write_alignment_report(told.runs[0], told.out, told.title or ""))
+    if any(map(holds_benches, told.runs)):
+        cards = cards_for(told)
+        write_cards(cards, told.out)
+        return Written(told.out, [], [], [card.to_dict() for card in cards])
+    for path in told.out:
+        check_report(path)
+    gates = {"fail_under": told.fail_under, "fail_over": told.fail_over}
+    return write_report(told.runs, told.out, told.asked(columns), title=told.title, **gates)
 
 
 @verb

@@ -33,17 +33,21 @@ KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A report: its files, the pages as collected, the gates as checked, and every number as JSON values."""
+    """A report: its files, the pages as collected, the gates as checked, and every number as JSON values.
+
+    The report of an alignment or of benches has neither pages nor gates; of benches, `numbers` are their scorecards.
+    """
 
     files: tuple[Path, ...]
     pages: list[RunPage]
     gates: list[gates.Gate]
-    numbers: dict[str, Any]
+    numbers: Any
 
     def __repr__(self) -> str:
         files = ", ".join(map(str, self.files)) or "in memory"
         met = f"; {sum(each.met for each in self.gates)} of {len(self.gates)} gates met" if self.gates else ""
-        return f"<Report {files}: {', '.join(page.name for page in self.pages)}{met}>"
+        pages = f": {', '.join(page.name for page in self.pages)}" if self.pages else ""
+        return f"<Report {files}{pages}{met}>"
 
 
 def write_report(
