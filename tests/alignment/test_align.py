@@ -254,3 +254,18 @@ def test_the_classes_of_the_published_policy_with_adapters(options: Made, tmp_pa
     done = align(options(policy=str(folder), training=training, rounds=1, samples=2))
     assert done["rounds"][1]["held_out"]["kl"]["n"] == 8
     assert (tmp_path / "run/round-1/model/model.safetensors").is_file()
+
+
+@pytest.mark.parametrize("step", ["answered", "measuring", "judging", "training"])
+def test_a_folder_that_is_gone_ends_the_run_at_once(step: str, options: Made, tmp_path: Path) -> None:
+    out, told = tmp_path / "run", list[str]()
+
+    def lose(line: str) -> None:
+        told.append(line)
+        if step in line and out.exists():
+            shutil.rmtree(out) if step in ("answered", "judging") else out.rename(tmp_path / "away")
+
+    with pytest.raises(RunError, match=r"was removed, moved or replaced during the run, which stops here: put it back"):
+        align(options(), tell=lose)
+    assert not out.exists()
+    assert step in told[-1]

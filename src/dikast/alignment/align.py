@@ -31,9 +31,9 @@ from dikast.alignment.round_report import (
     reason_to_stop,
     too_few_pairs,
 )
-from dikast.core.errors import DataError, UserError
+from dikast.core.errors import DataError, DikastError, UserError
 from dikast.core.item import Item
-from dikast.core.output_folder import one_writer
+from dikast.core.output_folder import check_in_place, identity_of, one_writer
 from dikast.core.part import text_of
 from dikast.core.runs.examine import damaged
 from dikast.core.runs.last_verdict import told_at
@@ -63,8 +63,12 @@ def align(options: AlignOptions, *, tell: Tell = lambda line: None) -> dict[str,
     with one_writer(out, "aligning"):
         _check_plan(out, given)
         _set_damaged_aside(out)
+        run = _Alignment(given, out, tell)
         try:
-            return _Alignment(given, out, tell).run()
+            return run.run()
+        except (DikastError, OSError):
+            run.check_in_place()  # what fails without the folder is told as that
+            raise
         finally:
             close_engine(given.judge.engine)
             if given.second is not None:
@@ -119,6 +123,11 @@ class _Alignment:
         self.given, self.out, self.tell = given, out, tell
         self.device = str(given.settings.get("device", "auto"))
         self.seconds: dict[str, dict[str, float]] = {}
+        self._plan = identity_of(out / PLAN)
+
+    def check_in_place(self) -> None:
+        """RunError where the folder was removed, moved or replaced since the run began."""
+        check_in_place(self.out / PLAN, self._plan)
 
     def run(self) -> dict[str, Any]:
         options = self.given.options
@@ -169,6 +178,7 @@ class _Alignment:
             return opened[0]
 
         def watch(done: int, total: int) -> None:
+            self.check_in_place()
             if opened:
                 self.tell(f"{name}: {done:,} of {total:,} prompts answered")
 
@@ -234,8 +244,10 @@ class _Alignment:
 
     @contextmanager
     def _timed(self, name: str, step: str) -> Iterator[None]:
+        self.check_in_place()
         wall, cpu = time.monotonic(), time.process_time()
         yield
+        self.check_in_place()
         spent = {"wall": time.monotonic() - wall, "cpu": time.process_time() - cpu}
         self.seconds.setdefault(name, {})[step] = spent  # type: ignore[assignment]
 

@@ -192,6 +192,9 @@ def test_retry_after_in_every_spelling() -> None:
     # 1994-11-06 08:49:37 GMT is 784111777 s after the epoch
     assert retry_after({"Retry-After": "Sun, 06 Nov 1994 08:49:37 GMT"}, now=784111770.0) == 7.0
     assert retry_after({"Retry-After": "Sun, 06 Nov 1994 08:49:37 GMT"}, now=784111780.0) == 0.0
+    other_clock = {"Date": "Sun, 06 Nov 1994 08:49:30 GMT", "Retry-After": "Sun, 06 Nov 1994 08:49:37 GMT"}
+    assert retry_after(other_clock) == 7.0  # whatever this machine's clock says
+    assert retry_after({**other_clock, "Date": "now"}) == 0.0
     for nothing in ({}, {"Retry-After": "soon"}, {"Retry-After": "nan"}, {"Retry-After": "inf"}):
         assert retry_after(nothing) is None
 

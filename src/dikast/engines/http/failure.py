@@ -107,7 +107,8 @@ def failure_of(status: int, headers: Mapping[str, str], raw: bytes, where: str, 
 def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
     """Seconds to wait that a server asked for: `retry-after-ms`, or `Retry-After` in seconds or as an HTTP date.
 
-    None without a number or date that can be read, or for one more than a year away.
+    A date counts from the `Date` of the reply, so that it does not matter what this machine's clock says. None without
+    a number or date that can be read, or for one more than a year away.
     """
     for name, unit in (("retry-after-ms", 1000), ("Retry-After", 1)):
         text = headers.get(name)
@@ -117,14 +118,26 @@ def retry_after(headers: Mapping[str, str], now: float | None = None) -> float |
             seconds = float(text) / unit
         except ValueError:
             try:
-                date = email.utils.parsedate_to_datetime(text)
-                date = date.replace(tzinfo=UTC) if date.tzinfo is None else date
-                seconds = date.timestamp() - (time.time() if now is None else now)
+                seconds = _seconds(text) - (_at(headers) if now is None else now)
             except (ValueError, TypeError, OverflowError):  # not a date, or one out of range
                 continue
         if seconds < _NO_WAIT:
             return max(0.0, seconds)
     return None
+
+
+def _at(headers: Mapping[str, str]) -> float:
+    """When a server replied by its own clock; by that of this machine where it does not say."""
+    try:
+        return _seconds(headers.get("Date", ""))
+    except (ValueError, TypeError, OverflowError):
+        return time.time()
+
+
+def _seconds(text: str) -> float:
+    """An HTTP date in seconds since 1970."""
+    date = email.utils.parsedate_to_datetime(text)
+    return (date.replace(tzinfo=UTC) if date.tzinfo is None else date).timestamp()
 
 
 def _retry_delay(raw: bytes) -> float | None:
