@@ -5,6 +5,7 @@ import gzip
 import json
 import re
 from collections.abc import Iterator
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,39 @@ def test_each_cell_of_a_judge_of_llmbar_comes_out_of_a_live_run(recorded: Path, 
             cell = f"LLMBar/{'' if part == 'Natural' else 'Adversarial/'}{part}|GPT-4/Vanilla"
             hits, n = map(int, re.findall(r"\d+", published[cell][name])[:2])
             assert official["groups"][part]["value"] == pytest.approx(hits / n), (name, part)
+
+
+def test_strong_verdicts_against_a_baseline_count_in_a_live_run(tmp_path: Path) -> None:
+    """The model loses strongly, wins, wins strongly and ties: rewards -1, .5, 1, 0; of 8 games it wins 1 + 3 + .5."""
+    rows = [{"id": f"p{i}", "q": f"{i}?", "base": "b"} for i in range(4)]
+    official = {"metric": ["bradley-terry score", "win rate", "reward"], "failures": "tie", "strong": 3}
+    keys: dict[str, Any] = {
+        "kind": "pairs", "fields": {"id": "id", "instruction": "q", "response": "base"}, "official": official,
+        "responses": "to be brought", "baseline": "base",
+    }  # fmt: skip
+    (tmp_path / "answers.jsonl").write_text(
+        "".join(json.dumps({"id": f"p{i}", "response": "r", "model": "m"}) + "\n" for i in range(4))
+    )
+    form = (resources.files("dikast.prompts") / "formats/choice-only.yaml").read_text("utf-8")
+    (tmp_path / "arena.yaml").write_text(form.replace('dialect: verdict\nmarker: "Verdict:"', "dialect: arena"))
+    bench, found = own(tmp_path, rows, **keys), {}
+    for name, said in {"marked": ("A>>B", "B>A", "B>>A", "A=B"), "plain": ("A>B", "B>A", "B>A", "A=B")}.items():
+        turned = [each.translate(str.maketrans("AB", "BA")) for each in said]
+        lines = [
+            {"item": f"p{i}", "responses": order, "reply": f"[[{both[i]}]]"}
+            for i in range(4)
+            for order, both in (([0, 1], said), ([1, 0], turned))
+        ]
+        (tmp_path / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
+        words = ("--responses", tmp_path / "answers.jsonl", "--format", tmp_path / "arena.yaml", "--read", "never")
+        found[name] = judge_own(bench, f"replay:{tmp_path / name}", tmp_path / f"out-{name}", *words)
+    score, wins, reward = (each["groups"]["m"]["value"] for each in found["marked"]["official"])
+    assert (score, wins, reward) == (pytest.approx(4.5 / 8), 0.5, 0.125)
+    score, wins, reward = (each["groups"]["m"]["value"] for each in found["plain"]["official"])
+    assert (score, wins, reward) == (pytest.approx(2.5 / 4), 0.5, 0.125)
+    told = "no reply says how strongly a response is better ([[A>>B]]): every win counts as a plain one"
+    assert told in found["plain"]["told"]
+    assert told not in found["marked"]["told"]
 
 
 def test_an_empty_response_is_judged_and_its_length_is_0(tmp_path: Path) -> None:

@@ -88,6 +88,7 @@ class OfficialMetric:
     equally. In a section rows count once, or as the `weights` of their group say; `overall`: over all rows, too.
     `printed` are the groups whose figures the authors print in place of one over all, in their order.
     `lost_alike`: in `same in both orders` two missing verdicts are the same, as LLMBar's code has it.
+    `strong`: how many games a strong verdict (`[[A>>B]]`) counts as against the baseline.
     `conformity` are the groups of MM-JudgeBias whose scores should not change; those of the others should fall.
     `ties_apart` is a group of items with several right responses that has a score of its own (RewardBench 2). `trap` is
     reported beside the figure if the rule is wrong or harmful.
@@ -99,6 +100,7 @@ class OfficialMetric:
     over: Literal["rows", "verdicts", "groups", "sections"] = "rows"
     overall: bool = False
     lost_alike: bool = False
+    strong: float = 1.0
     group: str = ""
     printed: tuple[str, ...] = ()
     sections: Mapping[str, Any] = field(default_factory=dict)

@@ -196,7 +196,7 @@ class Bench:
         for name in (*words, "native", "baseline", "earlier", *new):
             told.pop(name)
         official = {name: value for name, value in told["official"].items() if value or name != "conformity"}
-        for name in ("overall", "printed", "lost_alike"):  # other figures of the same verdicts
+        for name in ("overall", "printed", "lost_alike", "strong"):  # other figures of the same verdicts
             official.pop(name)
         if self.protocol.equal == "tie":
             told["protocol"].pop("equal")
@@ -318,6 +318,8 @@ def _of_official(bench: Bench) -> Iterator[Mistake]:
         yield "verdicts are weighted equally in 'accuracy' alone", "official", "over"
     if {"bradley-terry score", "reward"} & {*official.metric} and not bench.baseline:
         yield "name the model whose responses are in the rows under 'baseline'", "official", "metric"
+    if official.strong != 1 and not (bench.baseline and math.isfinite(official.strong) and official.strong > 0):
+        yield "'strong' is a number above 0: the games of a strong verdict against the 'baseline'", "official", "strong"
     if official.conformity and not official.group:
         yield "'conformity' names values of 'group'", "official"
     if official.ties_apart and not (bench.kind == "best of" and official.group):

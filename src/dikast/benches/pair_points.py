@@ -1,16 +1,27 @@
 """The points of each pair by the rules of a bench's authors: for its verdicts, its ties and its missing verdicts."""
 
 import math
+import re
+import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
+from dikast.audit.plan import AuditPlan
 from dikast.audit.tables.choices import FIRST, NONE, SECOND, TIE
 from dikast.audit.tables.paired import Paired
 from dikast.benches.definition import Bench
 from dikast.benches.unit_means import Codes, Floats, Masks
+from dikast.core.records import write_records
+from dikast.core.runs.current_verdicts import current_verdicts
+from dikast.prompts.dialects.arena import labels
+from dikast.prompts.parsed import Target
 
+_STRONG = {"a": "A>>B", "b": "B>>A"}
+_MARKED = re.compile(r">>|<<")
 CREDIT = {"wrong": 0.0, "half": 0.5, "quarter": 0.25, "skipped": math.nan, "tie": math.nan}  # of a missing verdict
 
 
@@ -34,6 +45,40 @@ def earned_by(bench: Bench, choice: Codes, known: Masks, gold: Codes) -> Floats:
         lost = 0.5 if official.ties == "half" else (gold == TIE).astype(float) * (official.ties != "wrong")
         return np.where(known, earned, lost)
     return np.where(known, earned, CREDIT[official.failures])
+
+
+@contextmanager
+def with_strength(bench: Bench, plan: AuditPlan) -> Iterator[AuditPlan]:
+    """The plan of a run against a baseline with its strong verdicts (`[[A>>B]]`), which are in the replies alone.
+
+    They are choices in a temporary file. Other runs keep their plan, and so do those whose replies hold none, or that
+    ask a pair several times (samples, criteria).
+    """
+    words = _with_marks(plan.file) if bench.baseline and plan.score == "" and not plan.joint else {}
+    if not any(">>" in word for said in words.values() for word in said.values()):
+        yield plan
+        return
+    with tempfile.TemporaryDirectory(prefix="dikast-") as scratch:
+        file = Path(scratch, "choices.jsonl").resolve()
+        write_records(file, ({"item": item, **said} for item, said in words.items()))
+        orders = {name for said in words.values() for name in said}
+        swapped = f"swapped@{file}" if "swapped" in orders else ""
+        yield replace(plan, score=f"shown@{file}", swapped=swapped, strong=bench.official.strong)
+
+
+def _with_marks(run: Path) -> dict[str, dict[str, str]]:
+    """What was said of each item in each order, as responses; strong verdicts as A>>B or B>>A."""
+    found: dict[str, dict[str, str]] = {}
+    for verdict in current_verdicts(run):
+        asked = verdict.question
+        order = "swapped" if asked.responses[0] > asked.responses[1] else "shown"
+        said = found.setdefault(asked.item, {})
+        if order in said or asked.sample:
+            return {}
+        label = verdict.label or ""
+        marks = labels(verdict.raw, Target()) if label in _STRONG else []
+        said[order] = _STRONG[label] if marks and _MARKED.search(marks[-1].said) else label
+    return found
 
 
 def constants(given: Paired) -> Iterator[tuple[str, Paired]]:

@@ -21,6 +21,7 @@ from dikast.benches.brought import MODEL
 from dikast.benches.definition import Bench, load_bench
 from dikast.benches.length import length_bias
 from dikast.benches.official import OfficialFigure, columns_of, floors, official_figures
+from dikast.benches.pair_points import with_strength
 from dikast.benches.subset import asked_of, drawn_whole, told_of_rows
 from dikast.core.errors import DataError, UserError
 from dikast.core.records import read_records
@@ -262,20 +263,21 @@ def scorecard(
     notes = [*told_of_rows(noted, cut=put < of), *told]
     if alone:  # the run notes its rule for equal scores where the authors have another than ties
         notes.append(ALONE.partition(";")[0] if any(each.startswith("equal scores") for each in notes) else ALONE)
-    with of_choices(plan) as read:
+    with of_choices(plan) as choices, with_strength(bench, choices) as read:
+        if bench.official.strong != 1 and read is plan:
+            notes.append("no reply says how strongly a response is better ([[A>>B]]): every win counts as a plain one")
         try:
             found = measured(bench, read, str(summary["judge"]), notes, _spent(summary), crossed)
         except NothingToRankError:
             bare = replace(read, first="", second="", anchor="")
             found = measured(bench, bare, str(summary["judge"]), notes, _spent(summary), crossed)
-    left = tuple(noted.get("without", ()))
     audit = replace(found.audit, source=str(run))
     if put < of:
         why = f"undefined: {put:,} of {counted(of, 'question')} asked (budget)"
         blank = undefined(0, why, level=plan.level)
         official = tuple(replace(each, value=blank, groups={}, answered=None, ours={}) for each in found.official)
         found = replace(found, official=official, cut=True)
-    return replace(found, audit=audit, plan=plan, without=left, alone=alone or found.alone)
+    return replace(found, audit=audit, plan=plan, without=tuple(noted.get("without", ())), alone=alone or found.alone)
 
 
 def _with_raters(plan: AuditPlan, bench: Bench, folder: Path) -> AuditPlan:
