@@ -138,12 +138,14 @@ class GoldCheck:
     `equate` is the scale that gold is said to lie on; without it, it is that of each rubric. `scores` allows
     preferences as well as scores if single responses are asked about (pairs that are compared by their scores). Where
     items were made by other means than flags, `cures` are told in their place, and `named` of a column like gold.
+    `read` says that the judge reads gold, as a mock does: off its scale not even guessed gold can be metadata then.
     """
 
     equate: Scale | None = None
     pairs: bool = False
     cures: Sequence[str] = ()
     named: str = ""
+    read: bool = False
     looked: int = 0
     wrong: int = 0
     none: int = 0  # values that say in text that there is no gold
@@ -189,7 +191,7 @@ class GoldCheck:
         if says_none(value) and scale.match(value) is None:
             self.none += 1
             return
-        if item.gold_from:
+        if item.gold_from and not self.read:
             self.guessed = item.gold_from
             if alone or not lies_on(value, scale):
                 self.guesses_off += 1

@@ -224,6 +224,11 @@ class Judge:
 
         return rank_item(self, _item(item, fields), schedule)
 
+    @property
+    def reads_gold(self) -> bool:
+        """Whether the engine reads the items' gold, as mocks do."""
+        return bool(self.identity["engine"].get("reads_gold"))
+
     def tasks(
         self, items: Iterable[Item], shape: Shape, *, samples: range | None = None, pairs: bool = False
     ) -> Iterator[Task]:
@@ -232,7 +237,8 @@ class Judge:
         `pairs` says that single responses are asked about to compare them, so that gold may be a preference.
         """
         for item in items:
-            tasks, check = list(self.tasks_of(item, shape, samples=samples)), GoldCheck(self.equate, pairs)
+            tasks = list(self.tasks_of(item, shape, samples=samples))
+            check = GoldCheck(self.equate, pairs, read=self.reads_gold)
             for task in tasks:
                 check.look(item, task.rubric, task.question.responses)
             if (wrong := check.error()) is not None:
@@ -247,8 +253,7 @@ class Judge:
         rubric = self._rubric(item)
         for one in rubric if isinstance(rubric, Sheet) else (rubric,):
             format.check_rubric(one, item.origin)
-        reads_gold = bool(self.identity["engine"].get("reads_gold"))
-        equate = self.equate if reads_gold else None  # without gold, its scale does not change the question
+        equate = self.equate if self.reads_gold else None  # without gold, its scale does not change the question
         tasks = tasks_of(
             item,
             rubric,
@@ -256,7 +261,7 @@ class Judge:
             format=format.hash,
             shape=shape,
             samples=samples or range(self.samples),
-            reads_gold=reads_gold,
+            reads_gold=self.reads_gold,
         )
         return tasks if equate is None else (_with_gold(task, equate) for task in tasks)
 

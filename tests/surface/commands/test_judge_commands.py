@@ -11,6 +11,9 @@ import orjson
 import pytest
 from PIL import Image as Pillow
 
+from dikast.core.errors import DataError
+from dikast.core.records.items import read_items
+from dikast.judging.judge import Judge
 from runs import dikast as dikast_process
 from runs import dikast_here as dikast
 from runs import environment, lines, pairs, rows, summary, write_jsonl
@@ -523,6 +526,22 @@ def test_gold_of_a_mapped_column_is_named_gold_too(tmp_path: Path) -> None:
     done = dikast(*command, "--map", "gold=people")
     assert done.returncode == 2
     assert "gold goes from 1 to 5" in done.stderr
+
+
+def test_guessed_gold_off_the_scale_stops_a_judge_that_reads_gold(tmp_path: Path) -> None:
+    items, run = on_five(tmp_path, "human_score"), tmp_path / "run"
+    command = ("grade", items, "--rubric", "correctness", "--out", run, "--judge")
+    done = dikast(*command, "mock:oracle")  # before: it read the fifth that lies on the scale, and failed on the rest
+    assert done.returncode == 2
+    assert "80 of 100 values are off" in done.stderr
+    assert "--equate 1-5" in done.stderr
+    assert not (run / "verdicts.jsonl").exists()
+    assert dikast(*command, "mock:oracle", "--equate", "1-5").returncode == 0
+    loaded = list(read_items(items))
+    assert loaded[0].gold_from == "human_score"
+    with pytest.raises(DataError, match="gold does not lie on its scale"):
+        list(Judge("mock:oracle", rubric="correctness").grade_many(loaded))
+    assert len(list(Judge("mock:oracle,r=0", rubric="correctness").grade_many(loaded))) == 100
 
 
 def test_equate_keeps_gold_as_given_with_its_scale_and_goodness_and_asks_nothing_anew(tmp_path: Path) -> None:
