@@ -214,6 +214,16 @@ def test_verdicts_of_weight_0_are_no_games(tmp_path: Path, run_audit: Run) -> No
     assert found["tables"]["ranking"]["title"] == without["tables"]["ranking"]["title"]
 
 
+def test_a_weight_of_strong_verdicts_without_any_is_told_to_change_nothing(tmp_path: Path, run_audit: Run) -> None:
+    rows = [{"a": "one", "b": "two", "v": said} for said in ("A>B", "B>A", "A>B", "A=B")]
+    flags = ["--score", "v", "--pairwise", "--first", "a", "--second", "b", "--strong", "3"]
+    found = run_audit(write(tmp_path / "x.csv", rows), *flags)
+    with_one = run_audit(write(tmp_path / "y.csv", [*rows, {"a": "one", "b": "two", "v": "A>>B"}]), *flags)
+    told = "--strong 3 changes nothing: no verdict is strong (spelt A>>B or B>>A)"
+    assert told in found["tables"]["ranking"]["notes"]
+    assert "a strong verdict counts 3 times" in with_one["tables"]["ranking"]["notes"]
+
+
 def test_a_prior_touches_only_those_whom_separation_needs(tmp_path: Path, run_audit: Run) -> None:
     plain = rows_with_idle(False)
     rows = [*plain, *({"a": "base", "b": "never", "v": "A", "set": "kept"} for _ in range(5))]

@@ -238,12 +238,20 @@ def _board(
         _LENGTH_TOLD if "length" in data.numbers and "length" not in effects else "",
         f"no game with a verdict, so no strength and no rank: {', '.join(idle)}" if idle else "",
         _prior_told(ranking.how.level) if touched else "",
-        f"a strong verdict counts {data.plan.strong:g} times" if data.plan.strong != 1 else "",
+        _strong_told(given, data.plan.strong),
         f"intervals: {ranking.how.draws} draws of {'pairs' if joint else 'games'}"
         + (", copies of strong verdicts drawn one by one" if data.plan.strong_as == "copies" else ""),
         result=result,
         one_order=given.one_order,
     )
+
+
+def _strong_told(given: Paired, weight: float) -> str:
+    if weight == 1:
+        return ""
+    if not given.strong.any():
+        return f"--strong {weight:g} changes nothing: no verdict is strong (spelt A>>B or B>>A)"
+    return f"a strong verdict counts {weight:g} times"
 
 
 def _groups(ranking: Ranking) -> Codes:
