@@ -332,8 +332,7 @@ def _plan(run: FileRun, samples: range, only: set[str] | None, plans: PlanFiles 
             raise _all_mistakes(errors, more=True)
 
     count, items, short = Count(run.judge, run.format, run.known, estimate=run.dry_run), 0, 0
-    told = (run.source.gold_cures, run.source.gold_named)
-    gold = GoldCheck(run.judge.equate, run.pairs, *told, read=run.judge.reads_gold)
+    gold = GoldCheck(run.judge.equate, run.pairs, run.source.gold_cures, run.source.gold_named, run.judge.reads_gold)
     needed = 2 if run.pairs or run.shape != "each" else 1
     if run.format.verbatim:  # its prompts were rendered elsewhere, with the responses inside
         needed = 0
