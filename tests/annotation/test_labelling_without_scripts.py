@@ -1,5 +1,6 @@
 """Annotation in a Chromium with JavaScript switched off, and one link in two tabs."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,31 @@ def test_every_kind_is_answered_by_plain_forms(
     assert "reload the page for new figures" in tab.run("document.body.innerText")
     assert served.stop() == 0
     assert [row["value"] for row in table(tmp_path / "labels" / "trail.csv")] == [kept] * 3  # label, undo, label
+
+
+def test_a_click_as_soon_as_a_question_appears_answers_nothing(tab: Browser, tmp_path: Path) -> None:
+    """The second click of a double click. The page's animations stand still until it was made."""
+    served = Served(runs.write_jsonl(tmp_path / "i.jsonl", runs.rows(2)), tmp_path / "labels").start()
+    tab.call("Animation.enable")
+    tab.call("Animation.setPlaybackRate", playbackRate=0)
+    tab.visit(served.links["1"])
+    button = "document.querySelector('button[value=\"4\"]')"
+    box = tab.run(f"(({{x, y, width, height}}) => [x + width / 2, y + height / 2])({button}.getBoundingClientRect())")
+
+    def click() -> None:
+        for kind in ("mousePressed", "mouseReleased"):
+            tab.call("Input.dispatchMouseEvent", type=kind, x=box[0], y=box[1], button="left", clickCount=1)
+
+    click()
+    tab.call("Animation.setPlaybackRate", playbackRate=1)
+    while tab.run(f"getComputedStyle({button}).pointerEvents") == "none":
+        time.sleep(0.05)
+    assert tab.run("document.title") == "1 of 2"
+    click()
+    while tab.run("document.title") != "2 of 2":
+        time.sleep(0.05)
+    assert served.stop() == 0
+    assert len(table(tmp_path / "labels" / "trail.csv")) == 1
 
 
 def test_a_link_in_two_browsers_is_one_rater_who_is_told(tab: Browser, tmp_path: Path) -> None:
