@@ -28,12 +28,12 @@ def most_informative(
     """The `want` pairs (i < j) with the largest knowledge gradient among those with an order that was not asked.
 
     strengths (k,): least squares from the comparisons `asked`; `graded`: posterior means by grades too, in any unit,
-    around what the grades predict. The knowledge gradient of a comparison is by how much
-    it is expected to raise the highest posterior mean (sign 1), or to lower the lowest (sign -1), summed over `signs`.
-    The prior of strengths is normal with their spread (or around the grades), and the noise is assumed in proportion to
-    it: an error by a factor of two costs less than .01 of the share of best responses. Several pairs are chosen one
-    after the other as if those before had left the means as they are. Source: Frazier, Powell & Dayanik 2009, "The
-    Knowledge-Gradient Policy for Correlated Normal Beliefs".
+    around what the grades predict. The knowledge gradient of a comparison is by how much it is expected to raise the
+    highest posterior mean (sign 1), or to lower the lowest (sign -1), summed over `signs`. The prior of strengths is
+    normal with their spread (or around the grades), and the noise is assumed in proportion to it: an error by a factor
+    of two costs less than .01 of the share of best responses. Several pairs are chosen one after the other as if those
+    before had left the means as they are. Source: Frazier, Powell & Dayanik 2009, "The Knowledge-Gradient Policy for
+    Correlated Normal Beliefs".
     """
     k = len(strengths)
     counts = np.zeros((k, k))

@@ -11,6 +11,7 @@ from dikast.audit.statistics.against_gold.rank_agreement import Ranks, rank_agre
 from dikast.judging.summary import LEVEL, Rate
 from dikast.ranking.comparisons import Values
 from dikast.ranking.item_ranking import Ranking
+from dikast.ranking.schedules import SCHEDULES
 from dikast.ranking.tournament import Tournament
 
 _Z = 1.959963984540054  # of a 95 % interval
@@ -64,8 +65,8 @@ def ranking_summary(lines: Sequence[Ranked], tournament: Tournament, skipped: Ma
 
 
 def _ungraded(rankings: Sequence[Ranking]) -> dict[str, int]:
-    """After duels: how many responses have no grade, and are in no order."""
-    graded = [each for each in rankings if each.grades is not None]
+    """Of schedules that begin with grades: how many responses have no grade, and are in no order."""
+    graded = [each for each in rankings if SCHEDULES[each.schedule].grades]
     missing = sum(
         grade is None and i not in each.left_out for each in graded for i, grade in enumerate(each.grades or ())
     )
