@@ -32,7 +32,7 @@ from dikast.core.text import counted, markdown
 
 RATERS = "raters.jsonl"  # file in the run folder: what each rater said of an item, where some have several
 BENCH = "bench.json"  # file in the run folder: the bench of its items, and how they were sampled
-SCHEMA = 1
+SCHEMA = 2  # 1 had the figures over all rows among the official ones
 _OURS = ("pearson", "spearman", "kendall_tau_b", "exact", "mae", "bias")
 _ROLES = {"floor": "floor", "ceiling": "ceiling", "other": "beside"}
 _ABOUT = {
