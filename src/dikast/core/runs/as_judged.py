@@ -38,11 +38,11 @@ def is_as_judged(item: Item, records: Iterable[Mapping[str, Any]]) -> bool:
     """
     if item.images or item.videos:
         return True
-    return all(_is_same(item, record) for record in records)
+    asked = {(tuple(each["question"]["responses"]), (each.get("hashes") or {}).get("item")) for each in records}
+    return all(_is_same(item, shown, known) for shown, known in asked)
 
 
-def _is_same(item: Item, record: Mapping[str, Any]) -> bool:
-    shown, known = record["question"]["responses"], (record.get("hashes") or {}).get("item")
+def _is_same(item: Item, shown: Sequence[int], known: str | None) -> bool:
     ways = ((item, False), (item, True), (bare := replace(item, reference=None), False), (bare, True))
     return not known or any(content_hash(each, shown, reads_gold)[0] == known for each, reads_gold in ways)
 
