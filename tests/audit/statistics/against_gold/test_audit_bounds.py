@@ -4,6 +4,7 @@ import math
 import numpy as np
 import pytest
 
+from dikast.audit.statistics.against_gold import bounds as searched
 from dikast.audit.statistics.against_gold.bounds import bounds
 from dikast.audit.statistics.against_gold.measures import MEASURES
 
@@ -38,6 +39,23 @@ def test_against_brute_force(name: str, seed: int) -> None:
     every = [
         value(np.concatenate([score, given]), np.concatenate([gold, unscored]))
         for given in itertools.product(LABELS, repeat=4)
+    ]
+    found = bounds(score, gold, unscored, LABELS, MEASURES[name].table)
+    assert math.isclose(found.worst, min(every), abs_tol=1e-9)
+    assert math.isclose(found.best, max(every), abs_tol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["pearson", "spearman", "quadratic_kappa"])
+@pytest.mark.parametrize("most", [5_000, 0])  # all ways tried, and searched
+def test_unscored_rows_of_equal_gold_may_get_different_scores(
+    name: str, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(searched, "_MOST_WAYS", most)
+    score, value = np.array([1.0, 2, 2, 2]), MEASURES[name].value
+    gold, unscored = np.array([1.0, 2, 2, 3]), np.array([2.0, 2, 2])
+    every = [
+        value(np.concatenate([score, given]), np.concatenate([gold, unscored]))
+        for given in itertools.product(LABELS, repeat=3)
     ]
     found = bounds(score, gold, unscored, LABELS, MEASURES[name].table)
     assert math.isclose(found.worst, min(every), abs_tol=1e-9)

@@ -1,6 +1,8 @@
 """What each headline could have been if the unscored had been anything on the scale."""
 
+import itertools
 import math
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -11,10 +13,14 @@ from dikast.audit.statistics.building_blocks.weights import TableStatistic
 
 Floats = NDArray[np.float64]
 Masks = NDArray[np.bool_]
+Worth = Callable[[Floats], Floats]
 _MOST_GROUPS = 40
 _MOST_CELLS = 2_000
 _LARGEST = 10_000_000  # cells; beyond, the correction for grouping is left out
 _SWEEPS = 8
+_MOST_WAYS = 5_000  # ways to score the unscored that are all tried
+_SPLITS = 60  # steps in which rows of equal gold may get different scores
+_MOST_TRIED = 1_000_000  # cells of all tables that one step tries
 
 
 class Bounds(NamedTuple):
@@ -37,8 +43,9 @@ def bounds(
 
     score, gold (n,): the complete cases; unscored_gold (m,): gold of the rest; labels: the values of the scale, rising;
     allowed (m, labels): which of them each of the rest could have been given, all where it is left out; rows that
-    differ in it may get different scores. Unscored rows with equal gold get equal scores (above 40 distinct values,
-    gold is grouped), and the best choice is searched group by group from several starts. For means over rows (exact,
+    differ in it may get different scores. Unscored rows with equal gold get equal scores at first (above 40 distinct
+    values, gold is grouped), and the best choice is searched group by group from several starts; then parts of the
+    groups are moved. Up to 5,000 ways to score them are all tried instead. For means over rows (exact,
     within 1, error, bias) that is exact; for correlations and kappa it is a search, checked against brute force in the
     tests. With many distinct scores and golds the search runs on grouped ones, and the effect of grouping on the
     complete cases is subtracted.
@@ -112,6 +119,9 @@ def _search(start: _Start, statistic: TableStatistic, sign: int) -> float:
         found = sign * statistic(tables, start.scores, start.golds)
         return np.where(np.isnan(found), -math.inf, found)
 
+    if (every := _every(start)) is not None:
+        best = float(worth(every).max())
+        return sign * best if math.isfinite(best) else math.nan
     values = np.array([float(worth(_filled(start, chosen))) for chosen in starts])
     best = -math.inf
     for place in np.argsort(values)[::-1][:3]:
@@ -127,8 +137,58 @@ def _search(start: _Start, statistic: TableStatistic, sign: int) -> float:
                     table, value, chosen[group] = tried[pick], float(found[pick]), pick
             if value <= before:
                 break
-        best = max(best, value)
+        best = max(best, _split(start, table, chosen, value, worth))
     return sign * best if math.isfinite(best) else math.nan
+
+
+def _every(start: _Start) -> Floats | None:
+    """The tables of every way to score the unscored; None where there are too many."""
+    given = [np.flatnonzero(each).tolist() for each in start.allowed]
+    ways = math.prod(
+        math.comb(len(each) + int(size) - 1, int(size)) for each, size in zip(given, start.sizes, strict=True)
+    )
+    if ways > _MOST_WAYS or ways * start.base.size > _MOST_TRIED:
+        return None
+    parts = [
+        list(itertools.combinations_with_replacement(each, int(size)))
+        for each, size in zip(given, start.sizes, strict=True)
+    ]
+    columns = np.repeat(start.columns, start.sizes.astype(np.int64))
+    tables = np.repeat(start.base[None], ways, 0)
+    for table, way in zip(tables, itertools.product(*parts), strict=True):
+        np.add.at(table, (start.rows[list(itertools.chain(*way))], columns), 1)
+    return tables
+
+
+def _split(start: _Start, table: Floats, chosen: NDArray[np.int64], value: float, worth: Worth) -> float:
+    """The value once rows of one group may get different scores: parts of a group are moved, half of it, then less."""
+    groups, count = start.allowed.shape
+    held = np.zeros((groups, count))  # rows of each group by the label that they were given
+    held[np.arange(groups), chosen] = start.sizes
+    share = 0.5
+    for _ in range(_SPLITS):
+        steps = np.maximum(1.0, np.floor(held * share))
+        moves = [
+            (group, int(old), int(new), steps[group, old])
+            for group, old in np.argwhere(held > 0)
+            for new in np.flatnonzero(start.allowed[group])
+            if new != old
+        ]
+        if not moves or len(moves) * table.size > _MOST_TRIED:
+            break
+        tried = np.stack([_moved(table, start, group, old, new, step) for group, old, new, step in moves])
+        found = worth(tried)
+        pick = int(found.argmax())
+        if found[pick] > value + 1e-15:
+            group, old, new, step = moves[pick]
+            table, value = tried[pick], float(found[pick])
+            held[group, old] -= step
+            held[group, new] += step
+        elif steps.max(where=held > 0, initial=1.0) == 1:
+            break
+        else:
+            share /= 2
+    return value
 
 
 def _filled(start: _Start, chosen: NDArray[np.int64]) -> Floats:
@@ -137,8 +197,9 @@ def _filled(start: _Start, chosen: NDArray[np.int64]) -> Floats:
     return table
 
 
-def _moved(table: Floats, start: _Start, group: int, old: int, new: int) -> Floats:
-    table = table.copy()
-    table[start.rows[old], start.columns[group]] -= start.sizes[group]
-    table[start.rows[new], start.columns[group]] += start.sizes[group]
+def _moved(table: Floats, start: _Start, group: int, old: int, new: int, rows: float | None = None) -> Floats:
+    """The table after a group, or as many rows of it, got another label."""
+    table, rows = table.copy(), start.sizes[group] if rows is None else rows
+    table[start.rows[old], start.columns[group]] -= rows
+    table[start.rows[new], start.columns[group]] += rows
     return table
