@@ -77,3 +77,13 @@ def test_continuous_scores_and_many_gold_values() -> None:
     assert math.isclose(found.best, filled(LABELS[nearest]), abs_tol=0.02)
     assert math.isclose(found.worst, filled(np.where(unscored > 3, 1.0, 5.0)), abs_tol=0.02)
     assert found.worst < value(score, gold) < found.best
+
+
+@pytest.mark.parametrize("name", ["pearson", "mae"])
+def test_few_labels_of_a_long_scale_are_tried_and_the_same_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, labels, table = np.random.default_rng(2), np.arange(101.0), MEASURES[name].table
+    gold = rng.integers(0, 101, 30).astype(float)
+    score = np.clip(np.round(gold + rng.normal(0, 15, 30)), 0, 100)
+    few = bounds(score, gold, gold[:4], labels, table)
+    monkeypatch.setattr(searched, "_MOST_LABELS", 101)
+    assert few == pytest.approx(bounds(score, gold, gold[:4], labels, table), abs=1e-3)

@@ -18,6 +18,7 @@ _MOST_GROUPS = 40
 _MOST_CELLS = 2_000
 _LARGEST = 10_000_000  # cells; beyond, the correction for grouping is left out
 _SWEEPS = 8
+_MOST_LABELS = 25  # of a scale whose labels are all tried for a group; of a longer one fewer are
 _MOST_WAYS = 5_000  # ways to score the unscored that are all tried
 _SPLITS = 60  # steps in which rows of equal gold may get different scores
 _MOST_TRIED = 1_000_000  # cells of all tables that one step tries
@@ -45,7 +46,8 @@ def bounds(
     allowed (m, labels): which of them each of the rest could have been given, all where it is left out; rows that
     differ in it may get different scores. Unscored rows with equal gold get equal scores at first (above 40 distinct
     values, gold is grouped), and the best choice is searched group by group from several starts; then parts of the
-    groups are moved. Up to 5,000 ways to score them are all tried instead. For means over rows (exact,
+    groups are moved. Of scales with more than 25 labels some are tried for each group, then those near the best. Up to
+    5,000 ways to score them are all tried instead. For means over rows (exact,
     within 1, error, bias) that is exact; for correlations and kappa it is a search, checked against brute force in the
     tests. With many distinct scores and golds the search runs on grouped ones, and the effect of grouping on the
     complete cases is subtracted.
@@ -130,15 +132,27 @@ def _search(start: _Start, statistic: TableStatistic, sign: int) -> float:
         for _ in range(_SWEEPS):
             before = value
             for group in range(groups):
-                tried = np.stack([_moved(table, start, group, chosen[group], label) for label in range(count)])
-                found = np.where(start.allowed[group], worth(tried), -math.inf)
+                to = [label for label in _near(int(chosen[group]), count) if start.allowed[group, label]]
+                if not to:
+                    continue
+                tried = np.stack([_moved(table, start, group, chosen[group], label) for label in to])
+                found = worth(tried)
                 pick = int(found.argmax())
                 if found[pick] > value + 1e-15:
-                    table, value, chosen[group] = tried[pick], float(found[pick]), pick
+                    table, value, chosen[group] = tried[pick], float(found[pick]), to[pick]
             if value <= before:
                 break
         best = max(best, _split(start, table, chosen, value, worth))
     return sign * best if math.isfinite(best) else math.nan
+
+
+def _near(label: int, count: int) -> list[int]:
+    """The labels to try in place of one: all of a short scale; of a long one some everywhere, and more close by."""
+    if count <= _MOST_LABELS:
+        return list(range(count))
+    everywhere = np.linspace(0, count - 1, _MOST_LABELS // 2).round().astype(int).tolist()
+    close = (label + sign * step for step in (0, 1, 2, 4, 8) for sign in (-1, 1))
+    return sorted({*everywhere, *(each for each in close if 0 <= each < count)})
 
 
 def _every(start: _Start) -> Floats | None:
