@@ -37,6 +37,12 @@ def test_comparisons_that_say_nothing_leave_the_grades() -> None:
         assert strengths == pytest.approx([0.8, 0.0, -0.8], abs=1e-6)
 
 
+def test_comparisons_without_noise_are_fitted() -> None:
+    games = games_of(compared((0, 1, 3.0), (1, 0, -3.0)), 2, "logit")
+    strengths, _ = graded_strengths(games, np.array([0.0, 1.0]), line(2.0, 0.0, 1.0))
+    assert strengths == pytest.approx([-1 + 0.75 * 2.5, 1 - 0.75 * 2.5])
+
+
 def test_a_response_without_a_grade_changes_nothing() -> None:
     told, pairs = line(2.0, 1.0, 1.0), compared((0, 1, 0.5), (1, 0, 0.5))
     two = graded_strengths(games_of(pairs, 2, "logit"), np.array([1.0, 0.0]), told)

@@ -11,6 +11,7 @@ from dikast.ranking.pooled import Pooled, pool
 _TIMES = 3  # iterations that alternate between the slope and the slot bias
 _UNKNOWN = 2.0  # ridge where comparisons leave no residual: half of the variance of their values counts as noise
 _SHARE = 0.75  # of what comparisons say beyond the grades: 1 if grades alone erred, 1/2 if both erred alike
+_LEAST = 1e-9  # ridge where comparisons have no noise
 _MOST = 1e9  # ridge where comparisons say nothing beyond the grades
 
 
@@ -30,7 +31,7 @@ class GradeLine(NamedTuple):
         noise, spread = self.left.noise.sd, self.left.spread
         if not noise >= 0:
             return _UNKNOWN
-        return min((noise / spread) ** 2, _MOST) if spread > 0 else _MOST
+        return max(_LEAST, min((noise / spread) ** 2, _MOST)) if spread > 0 else _MOST
 
 
 def grade_line(contests: Sequence[Games], grades: Sequence[Floats]) -> GradeLine:

@@ -114,17 +114,26 @@ def _show_one(summary: dict[str, Any]) -> None:
         _show_ranking(summary["ranking"])
     elif "preferences" in summary:
         _show_pairs(summary["preferences"])
-    usage = summary["usage"]
+    graded = summary.get("ranking", {}).get("grades")
+    echo(f"tokens      {_spent(summary['usage'])}")
+    if graded:
+        echo(f"            {_spent(graded['usage'])}, of the grades")
+
+
+def _spent(usage: dict[str, Any]) -> str:
     cost = "" if usage["cost"] is None else f", cost {usage['cost']:.4f}"
     hits = f", {usage['tokens_cached'] / usage['tokens_in']:.1%}" if usage["tokens_cached"] else ""
     cached = f"{usage['tokens_cached']:,} cached{hits}"
-    echo(f"tokens      {usage['tokens_in']:,} in ({cached}), {usage['tokens_out']:,} out{cost}")
+    return f"{usage['tokens_in']:,} in ({cached}), {usage['tokens_out']:,} out{cost}"
 
 
 def _show_ranking(ranking: dict[str, Any]) -> None:
     """How many items have an order and by which comparisons; what the order of a pair does; agreement with gold."""
     schedules = _counts(ranking["schedules"])
     echo(f"ranked      {ranking['ranked']:,} of {counted(ranking['items'], 'item')}; schedule {schedules or 'none'}")
+    if grades := ranking.get("grades"):
+        told = f"graded      {counted(grades['verdicts'], 'response')}"
+        echo(f"{told}, without a verdict {_rate(grades['failure_rate'])}")
     if ranking["missing"]:
         echo(f"            {ranking['missing']:,} of {ranking['comparisons']:,} comparisons have no value")
     for kind, bias in ranking["slot_bias"].items():
