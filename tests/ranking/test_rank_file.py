@@ -137,6 +137,13 @@ def test_a_folder_whose_pilot_was_compared_without_grades_goes_on_without(
     assert not (tmp_path / "run" / "grades").exists()
 
 
+def test_a_pilot_of_too_few_responses_for_grades_is_not_graded(tmp_path: Path) -> None:
+    summary = ranked(write_jsonl(tmp_path / "items.jsonl", items(30, k=3)), tmp_path / "run", comparisons=2)
+    assert (summary["ranking"]["pilot"], summary["ranking"]["schedules"]) == (8, {"full": 8, "knockout": 22})
+    assert "grades" not in summary["ranking"]
+    assert not (tmp_path / "run" / "grades").exists()
+
+
 def test_few_items_are_no_pilot(tmp_path: Path) -> None:
     summary = ranked(write_jsonl(tmp_path / "items.jsonl", items(3)), tmp_path / "run")
     assert summary["ranking"]["schedules"] == {"full": 3}

@@ -104,8 +104,10 @@ class _FileRanking:
         pilot, rest = self._shares() if auto else (list(self.contestants), [])
         if self.how.schedule in _GRADED:
             self._grade(pilot)
-        elif rest and pilot and self._may_grade:
-            self._grade([item for item in pilot if len(self.contestants[item].inside) >= SCHEDULES["graded"].least])
+        elif rest and self._may_grade:
+            least = SCHEDULES["graded"].least
+            if many := [item for item in pilot if len(self.contestants[item].inside) >= least]:
+                self._grade(many)
         self._play(pilot, lambda k: SCHEDULES["full" if auto else self.how.schedule])
         chosen: dict[int, SchedulePlan] = {}
         if rest and not self._stopped:
