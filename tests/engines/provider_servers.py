@@ -131,6 +131,10 @@ class AnthropicServer(ProviderServer):
 
     model = "claude-sonnet-4-5-20250929"
 
+    def __init__(self, text: str = "Sound.\nVerdict: 4", script: list[Reply] | None = None, **more: Any) -> None:
+        super().__init__(text, script, **more)
+        self.model = more.get("model", self.model)
+
     def listed(self, path: str) -> Reply:
         models = [{"type": "model", "id": name, "display_name": name} for name in ("claude-haiku-4-5", self.model)]
         return Reply({"data": models, "has_more": False})
@@ -170,6 +174,8 @@ class AnthropicServer(ProviderServer):
                 wrong += " message."
             elif last["content"] != last["content"].rstrip():
                 wrong = "messages: final assistant content cannot end with trailing whitespace"
+        if not wrong and {"temperature", "top_p"} <= body.keys():
+            wrong = "`temperature` and `top_p` cannot both be specified for this model. Please use only one."
         if not wrong and "temperature" in body and not self.more.get("temperature", True):
             wrong = "`temperature` is deprecated for this model."
         return anthropic_error("invalid_request_error", wrong, 400) if wrong else None
@@ -272,6 +278,16 @@ class OpenAIServer(ProviderServer):
         """One token a character, each certain."""
         sure = {"logprob": -0.0001, "bytes": None}
         return {"content": [{"token": each, **sure, "top_logprobs": [{"token": each, **sure}]} for each in self.text]}
+
+
+class LlamaServer(OpenAIServer):
+    """llama.cpp's server with a model that thinks, whose conversations cannot end with a reply."""
+
+    def refusal(self, path: str, headers: dict[str, str], body: dict[str, Any]) -> Reply | None:
+        if body["messages"][-1]["role"] == "assistant":
+            told = "Assistant response prefill is incompatible with enable_thinking."
+            return Reply({"error": {"code": 400, "message": told, "type": "invalid_request_error"}}, 400)
+        return super().refusal(path, headers, body)
 
 
 def gemini_error(code: int, status: str, message: str, details: list[dict[str, Any]] | None = None) -> Reply:

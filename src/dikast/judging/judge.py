@@ -98,12 +98,14 @@ class Judge:
             raise UserError("several samples at temperature 0 are all the same: set a temperature, such as 1.0")
         if read not in ("auto", "only", "never"):
             raise UserError(f"read {read!r}: use auto, only or never")
-        if read == "only" and (why := found_in(self.engine, "cannot", {}).get("logprobs")):
+        if read == "only" and (why := _lack(self.engine, "logprobs")):
             raise UserError(f"{self.engine.name} {why.partition(':')[0]}: use read='auto' (--read auto)")
         if own and drawn.temperature not in (0, 1):
             raise UserError(f"{self.engine.name} samples at its own temperature: leave --temperature out")
         if own and drawn.top_p < 1:
             raise UserError(f"{self.engine.name} samples at its own temperature: leave --top-p out")
+        if drawn.top_p < 1 and drawn.temperature not in (0, 1) and (why := _lack(self.engine, "top_p")):
+            raise UserError(f"{self.engine.name} {why}: leave --top-p out, or set --temperature to 1")
         if not 1 <= frames <= MOST_FRAMES:
             raise UserError(f"frames is how many to sample from a video, from 1 to {MOST_FRAMES}, got {frames}")
         if not 0 <= min_mass <= 1:
@@ -302,7 +304,12 @@ def _of_kind(format: Format, kind: str, where: str) -> Format:
 
 def samples_on_its_own(engine: Engine) -> bool:
     """Whether the model samples at a temperature of its own, whatever is asked for."""
-    return "temperature" in found_in(engine, "cannot", {})
+    return bool(_lack(engine, "temperature"))
+
+
+def _lack(engine: Engine, what: str) -> str:
+    """The consequence of what the engine is known not to support; "" if it may support it."""
+    return str(found_in(engine, "cannot", {}).get(what, ""))
 
 
 def items_of(items: Items) -> Iterator[Item]:

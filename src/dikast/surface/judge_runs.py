@@ -163,7 +163,11 @@ def stop_if_given_up(each: Sequence[Mapping[str, Any]]) -> None:
 def judge_limits(judge: Judge) -> list[str]:
     """What the judge's engine is known not to support, and the consequences for this judge."""
     settings = judge.settings
-    matters = {"logprobs": settings.read != "never", "seed": settings.sampling.temperature > 0}
+    matters = {
+        "logprobs": settings.read != "never",
+        "seed": settings.sampling.temperature > 0,
+        "top_p": False,  # an error before the first call where it matters
+    }
     cannot: Mapping[str, str] = found_in(judge.engine, "cannot", {})
     return [f"{judge.engine.name} {told}" for name, told in cannot.items() if matters.get(name, True)]
 

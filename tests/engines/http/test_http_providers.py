@@ -20,7 +20,15 @@ from dikast.engines.http.providers import CANNOT, PROVIDERS
 from dikast.engines.spec import engine_schemes, open_engine
 from dikast.testing.faults import FaultServer
 from engines.http_servers import READ, ask
-from engines.provider_servers import AnthropicServer, GeminiServer, OpenAIServer, Reply, anthropic_error, gemini_error
+from engines.provider_servers import (
+    AnthropicServer,
+    GeminiServer,
+    LlamaServer,
+    OpenAIServer,
+    Reply,
+    anthropic_error,
+    gemini_error,
+)
 
 FAST = "backoff=0.01,timeout=5"
 
@@ -170,7 +178,9 @@ def test_what_a_provider_lacks_is_known_before_the_first_call() -> None:
         ("openai:gpt-5.4-mini,extra={'reasoning_effort':'high'}", "logprobs temperature"),
         ("azure:gpt-5-mini,url=https://res.openai.azure.com/openai/v1", "logprobs temperature"),
         ("anthropic:claude-opus-4-8", "logprobs seed temperature"),
-        ("anthropic:claude-opus-4-5", "logprobs seed"),
+        ("anthropic:claude-opus-4-5", "logprobs seed top_p"),
+        ("anthropic:claude-sonnet-4-6", "logprobs seed top_p"),
+        ("anthropic:claude-sonnet-4-20250514", "logprobs seed"),
         ("gemini:gemini-2.5-flash", "logprobs"),
         ("gemini:gemini-2.0-flash", ""),
     ],
@@ -200,7 +210,7 @@ def test_limits_of_models_have_a_source_and_a_date() -> None:
     for each in limits:
         assert each.source.startswith("https://")
         assert each.looked_up >= "2026"
-        assert each.lacks <= CANNOT.keys()
+        assert each.lacks <= CANNOT.keys() | OPTIONAL.keys()
 
 
 @pytest.mark.parametrize("format", ["absolute", "score-only", "json-absolute"])
@@ -400,6 +410,63 @@ def test_a_begun_reply_is_continued_where_the_model_allows_it() -> None:
         (done,) = engine.stream([begun])  # refused once, then asked in a way that it takes
         assert (done.text, done.error) == ("4", None)
         assert [turn["role"] for turn in server.bodies[0]["messages"]] == ["user", "assistant", "user"]
+
+
+def test_a_claude_that_is_known_to_take_no_begun_reply_is_not_sent_one() -> None:
+    with AnthropicServer("4", prefill=False, model="claude-sonnet-4-6") as server, claude(server) as engine:
+        (done,) = engine.stream([ask(prefill="Sound.\nVerdict: ")])
+        assert (done.text, done.error, len(server.headers)) == ("4", None, 1)
+        assert [turn["role"] for turn in server.bodies[0]["messages"]] == ["user", "assistant", "user"]
+
+
+def test_a_claude_takes_a_temperature_or_a_top_p() -> None:
+    with AnthropicServer() as server, claude(server) as engine:
+        (done,) = engine.stream([ask(sampling=Sampling(1.0, 0.9))])
+        assert done.error is None
+        assert ("temperature" in server.bodies[0], server.bodies[0]["top_p"]) == (False, 0.9)
+        Judge(engine, "helpfulness", sampling=Sampling(1.0, 0.9))
+        with pytest.raises(UserError, match=r"takes a temperature or a top-p, not both: .* set --temperature to 1"):
+            Judge(engine, "helpfulness", sampling=Sampling(0.7, 0.9))
+        (done,) = engine.stream([ask(sampling=Sampling(0.7, 0.9))])  # for callers without a judge
+        assert "top-p at temperature 1 alone" in str(done.error)
+        assert len(server.headers) == 1
+
+
+@pytest.mark.parametrize("spec", ["llama.cpp:{model},url={url}/v1", "{url}/v1#{model}"])
+def test_a_begun_reply_that_llama_cpp_refuses_is_asked_for_in_a_turn_after_it(
+    spec: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LLAMA_API_KEY", LlamaServer.key)
+    with LlamaServer("4", model="qwen", reasons=False) as server:
+        keyed = spec if spec.startswith("llama") else f"{spec},key_env=LLAMA_API_KEY"
+        with open_engine(f"{keyed.format(model=server.model, url=server.url)},{FAST}") as engine:
+            done = list(engine.stream([ask(i, prefill="Sound.\nVerdict: ") for i in range(20)]))
+    assert [(each.text, each.error) for each in done] == [("4", None)] * 20
+    assert {tuple(turn["role"] for turn in body["messages"]) for body in server.bodies} == {
+        ("user", "assistant", "user")
+    }
+    assert "a turn of the user after it asks the model to go on" in caplog.text
+
+
+@pytest.mark.parametrize("status", [403, 200])
+def test_what_openrouter_flags_is_a_refusal_and_the_run_goes_on(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENROUTER_API_KEY", OpenAIServer.key)
+    about = {
+        "reasons": ["violence"],
+        "flagged_input": "a text...",
+        "provider_name": "OpenAI",
+        "model_slug": "openai/o1",
+    }
+    told = "openai/o1 requires moderation on OpenRouter. Your input was flagged."
+    flag = Reply({"error": {"code": 403, "message": told, "metadata": about}}, status)
+    with (
+        OpenAIServer(model="openai/o1", script=[flag], reasons=False) as server,
+        open_engine(f"openrouter:openai/o1,url={server.url}/v1,concurrency=1,{FAST}") as engine,
+    ):
+        done = list(engine.stream([ask(i) for i in range(3)]))
+    assert [told in each.refusal for each in done] == [True, False, False]
+    assert [each.error for each in done] == [None] * 3
+    assert len(server.headers) == 3
 
 
 def test_a_model_that_takes_no_temperature_says_what_to_write() -> None:

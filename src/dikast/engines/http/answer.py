@@ -15,7 +15,7 @@ from dikast.core.verdict import Marker, Usage
 from dikast.engines.base import Completion, Readout, Request
 from dikast.engines.http.body import Form, reads_labels, written
 from dikast.engines.http.decode import count_of, decoded, said
-from dikast.engines.http.failure import Failure
+from dikast.engines.http.failure import Failure, flagged
 from dikast.engines.http.label_logprobs import Place, Spellings, mass_of, places_of, read_after_marker, read_at_start
 from dikast.engines.http.prices import Price
 
@@ -37,6 +37,7 @@ _TOLD = {
     "response_format": "the server ignores the requested JSON schema: replies may not parse",
     "choices": "the server ignores the requested choices: replies may be anything",
     "continuation": "the server does not continue a prefilled reply: it starts a new one",
+    "prefill": "the server takes no prefilled reply: a turn of the user after it asks the model to go on",
     "usage": "the server does not count tokens: usage, cost and budgets of tokens and money cannot be worked out",
     "model_unnamed": "the server does not say which model answered",
 }
@@ -100,6 +101,8 @@ class Answers:
         try:
             self.check_model(value.get("model"))
             if error := value.get("error") or choice.get("error"):
+                if (flag := flagged(error, self.name, self.scrub)) is not None:
+                    raise flag
                 told = f"{self.name} answers 200 with an error beside the reply: {self.scrub.quote(said(error))}"
                 raise Failure("bad_response", told, retryable=True)
             if finish in ("abort", "error"):
@@ -233,6 +236,8 @@ class Answers:
                 if isinstance(message, dict):
                     return choices[0], message
             if error := value.get("error"):
+                if (flag := flagged(error, self.name, self.scrub)) is not None:
+                    raise flag
                 told = f"{self.name} answers 200 with an error: {self.scrub.quote(said(error))}"
                 raise Failure("bad_response", told, retryable=True)
         raise Failure("bad_response", f"{self.name} answers 200 without {self.shape}", retryable=True)

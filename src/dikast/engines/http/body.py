@@ -23,27 +23,37 @@ GO_ON = "Your reply stops there. Write only the words that come next."
 _CONTINUE = {"add_generation_prompt": False, "continue_final_message": True}
 OPTIONAL: Mapping[str, tuple[str, ...]] = {
     "logprobs": ("logprobs", "top_logprobs"),
-    "continuation": (*_CONTINUE, "echo"),
+    "continuation": (*_CONTINUE, "echo", "prefill"),
     "response_format": ("response_format",),
     "choices": ("structured_outputs",),
     "seed": ("seed",),
     "max_tokens": ("max_tokens",),
+    "prefill": ("prefill",),
 }
-"""What may be left out when a server refuses it, with the fields that ask for it.
+"""What may be left out when a server refuses it, with the fields that ask for it, or what it calls them.
 
-Without `max_tokens` the field `max_completion_tokens` takes its place.
+Without `max_tokens` the field `max_completion_tokens` takes its place; without `prefill` the beginning of a reply is
+followed by a turn of the user, as llama.cpp refuses a conversation that ends with a reply of a model that thinks.
 """
 
 
 class ModelSampling(NamedTuple):
-    """How a model samples: at a temperature of its `own`, with tokens for `thinking` besides those of its reply."""
+    """How a model samples: at a temperature of its `own`, with tokens for `thinking` besides those of its reply.
+
+    either: it takes a temperature or a top-p, not both; a top-p then stands for sampling at temperature 1.
+    """
 
     own: bool = False
     thinking: int = 0
+    either: bool = False
 
     def fit(self, fields: dict[str, Any], limit: str, asked: Sampling) -> None:
         """Raise the limit of tokens, and leave out what cannot be asked for; EngineError if it was asked for."""
         fields[limit] += self.thinking
+        if self.either and "top_p" in fields:
+            if asked.temperature != 1:
+                raise EngineError("this model takes a top-p at temperature 1 alone", kind="bad_request")
+            del fields["temperature"]
         if not self.own:
             return
         told = "this model samples at its own temperature and cannot be asked for"
@@ -83,6 +93,8 @@ class Bodies:
             self._message(message, b"," if i else b"", pieces)
         if text := written(request, form):
             pieces.append(b"," + orjson.dumps({"role": "assistant", "content": text}))
+            if form == "plain" and "prefill" in self.refused:
+                pieces.append(b"," + orjson.dumps({"role": "user", "content": GO_ON}))
         pieces.append(b"]}")
         return joined(pieces)
 

@@ -124,7 +124,8 @@ class HttpEngine(Closing):
     @property
     def _sampling(self) -> ModelSampling:
         """How the model samples, as far as requests cannot say it."""
-        return ModelSampling("temperature" in self.provider.lacks, self.provider.thinking)
+        lacks = self.provider.lacks
+        return ModelSampling("temperature" in lacks, self.provider.thinking, "top_p" in lacks)
 
     @property
     def thinking(self) -> int:

@@ -95,6 +95,8 @@ def failure_of(status: int, headers: Mapping[str, str], raw: bytes, where: str, 
         return Failure("content_filter", told, refusal=quoted or "the server's content filter")
     if status in (400, 403) and any(word in words for word in _QUOTA):
         return Failure("quota", told, hopeless=True)
+    if (flag := flagged(_error_in(raw), where, scrub)) is not None:
+        return flag
     if status in (401, 403) or (status == 400 and any(word in words for word in _NO_KEY)):
         return Failure("auth", told, hopeless=True)
     if status == 404:
@@ -102,6 +104,19 @@ def failure_of(status: int, headers: Mapping[str, str], raw: bytes, where: str, 
     if status == 413:
         return Failure("too_large", told)
     return Failure("bad_request", told)
+
+
+def flagged(error: object, where: str, scrub: Scrubber) -> Failure | None:
+    """The refusal that an error of OpenRouter's moderation is, which has the status of a key without rights; None for
+    any other error. Format: https://openrouter.ai/docs/api/reference/errors-and-debugging
+    """
+    more = error.get("metadata") if isinstance(error, Mapping) else None
+    if not isinstance(error, Mapping) or not isinstance(more, Mapping):
+        return None
+    if "flagged_input" not in more and more.get("error_type") != "content_policy_violation":
+        return None
+    quoted = scrub.quote(said(error.get("message") or "the provider's moderation"))
+    return Failure("content_filter", f"{where} flags the request: {quoted}", refusal=quoted)
 
 
 def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
@@ -156,6 +171,15 @@ def refused_parameter(failure: Failure, status: int, sent: Mapping[str, tuple[st
     words = failure.message.casefold()
     hits = [(len(key), name) for name, keys in sent.items() for key in (*keys, name) if key.casefold() in words]
     return max(hits)[1] if hits else None
+
+
+def _error_in(raw: bytes) -> object:
+    """What stands under `error` in a body; None where there is none."""
+    try:
+        value = decoded(raw)
+    except ValueError:
+        return None
+    return value.get("error") if isinstance(value, dict) else None
 
 
 def _words(raw: bytes) -> str:

@@ -17,6 +17,7 @@ CANNOT: Mapping[str, str] = {
     "seed": "takes no seed: samples cannot be drawn again",
     "temperature": "takes no temperature: it samples at its own, so its verdicts can differ from one run to the next",
     "response_format": "takes no JSON schema: replies may not parse",
+    "top_p": "takes a temperature or a top-p, not both",
 }
 """What follows for a user from what a provider lacks, by the name of the part of a request."""
 
@@ -187,10 +188,22 @@ _CLAUDE_MODELS = (
             "claude-opus-4-7", "claude-opus-4-8", "claude-opus-5", "claude-sonnet-5", "claude-haiku-5", "claude-fable",
             "claude-mythos",
         ),
-        lacks=frozenset({"temperature"}),
+        lacks=frozenset({"temperature", "continuation"}),
         thinking=_THINKING,
         source="https://platform.claude.com/docs/en/about-claude/models/migration-guide",
-        looked_up="2026-11-25",
+        looked_up="2026-11-28",
+    ),
+    ModelLimits(
+        models=("claude-opus-4-6", "claude-sonnet-4-6"),
+        lacks=frozenset({"top_p", "continuation"}),
+        source="https://platform.claude.com/docs/en/about-claude/models/migration-guide",
+        looked_up="2026-11-28",
+    ),
+    ModelLimits(
+        models=("claude-opus-4-1", "claude-opus-4-5", "claude-sonnet-4-5", "claude-haiku-4-5"),
+        lacks=frozenset({"top_p"}),
+        source="https://platform.claude.com/docs/en/about-claude/models/migration-guide",
+        looked_up="2026-11-28",
     ),
 )  # fmt: skip
 _NO_LOGPROBS = "https://discuss.ai.google.dev/t/logprobs-is-not-enabled-for-gemini-models/107989"

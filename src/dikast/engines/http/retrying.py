@@ -256,6 +256,8 @@ class Desk:
         sent = {name: keys for name, keys in optional.items() if any(f'"{key}":'.encode() in body[0] for key in keys)}
         if job.form == "continue" and "continuation" in optional:
             sent["continuation"] = optional["continuation"]
+        elif job.request.prefill and "prefill" in optional:
+            sent["prefill"] = optional["prefill"]
         name = refused_parameter(failure, status, sent) if failure.kind in ("bad_request", "auth") else None
         if name is None or job.conceded >= len(optional):
             return False
