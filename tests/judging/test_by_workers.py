@@ -8,13 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image as Pictures
 
 from dikast.core.errors import RunError
 from dikast.core.item import Item
 from dikast.core.media import media_rules
+from dikast.core.part import Image, Text
+from dikast.core.runs.current_verdicts import current_verdicts
 from dikast.engines.base import Request
 from dikast.judging.by_workers import JudgedBatch, KeyedItem, _judge, _Terms, judged_by_workers, keyed
 from dikast.judging.judge import Judge
+from dikast.judging.judge_file import FileRun
+from runs import rows, write_jsonl
 from scripted import Scripted
 
 
@@ -75,3 +80,38 @@ def test_items_that_are_not_as_many_as_planned_end_the_run(items: int, tmp_path:
     found = (Item.of(f"Q{i}?", "A.", id=f"i{i}") for i in range(items))
     with pytest.raises(RunError, match="the items changed while they were read"):
         list(keyed(found, plan, judge, "each", range(1), None))
+
+
+@pytest.mark.parametrize("where", ["file", "folder"])
+def test_an_item_that_is_edited_during_a_run_is_told_as_that(where: str, tmp_path: Path) -> None:
+    """Not as a picture that differs on the worker: the items show none."""
+    folder, made = tmp_path / "items", rows(3_000)
+    folder.mkdir()
+    items, out = write_jsonl(folder / "items.jsonl", made), tmp_path / "out"
+
+    def say(request: Request) -> str:
+        if len(engine.requests) == 1:
+            write_jsonl(items, [*made[:2_500], *({**row, "instruction": "Is it odd?"} for row in made[2_500:])])
+        return "Verdict: 4"
+
+    engine = Unlike(say)
+    source = items if where == "file" else folder
+    with FileRun(Judge(engine, "helpfulness"), str(source), out, "each", None) as run:
+        plan = run.plan(range(1))
+        if where == "file":
+            with pytest.raises(RunError, match=r"items.jsonl: the items changed while they were read: run the same"):
+                run.ask(range(1), plan)
+        else:
+            run.ask(range(1), plan)
+            assert "was edited while it was read: leave the items as they are during a run" in run.gave_up
+            assert "picture" not in run.gave_up
+    assert 0 < sum(1 for _ in current_verdicts(out)) < 3_000
+
+
+def test_an_item_with_a_picture_is_told_as_either(tmp_path: Path) -> None:
+    Pictures.new("RGB", (32, 32)).save(tmp_path / "a.png")
+    judge = Judge(Unlike(lambda _: "Verdict: 4"), "helpfulness")
+    item = Item.of([Text("What is it?"), Image("a.png", str(tmp_path))], "A.", id="i")
+    (batch,) = judged_by_workers(judge.engine, judge, judge.format, "each", range(1), iter([(item, ("0" * 32,))]))  # type: ignore[arg-type]
+    assert "its pictures and clips must be the same files there, and its text must stay as it is" in batch.unsent
+    assert not batch.lines

@@ -210,12 +210,21 @@ def _image_from(value: object, *, field: str, root: str) -> Image:
 
 def _placed(source: str, root: str) -> tuple[str, str]:
     """A source and the folder that it is relative to; one beside records that an address names is an address."""
+    source = plain_scheme(source)
     if source.startswith(_URL):
         return source, ""
     if not root.startswith(REMOTE) or source.startswith(("/", "~")):
         return source, root
     beside = posixpath.normpath(source)
     return f"{root}/{quote(beside) if root.startswith('http') else beside}", ""
+
+
+def plain_scheme(source: str) -> str:
+    """The same source, whose scheme is in small letters if it is an address that media can have."""
+    if source.startswith(_URL) or not source[:8].lower().startswith(_URL):
+        return source
+    scheme, _, rest = source.partition(":")
+    return f"{scheme.lower()}:{rest}"
 
 
 def content_to(content: Content) -> object:

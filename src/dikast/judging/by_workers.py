@@ -183,6 +183,8 @@ def _tasks(judge: Judge, terms: _Terms, batch: Sequence[KeyedItem], found: Judge
 
 def _unlike(task: Task) -> str:
     host, item = socket.gethostname(), task.item
+    if not (item.images or item.videos):
+        return f"item {item.id!r} was edited while it was read: leave the items as they are during a run"
     try:
         for image in task.images:
             check_image(image)
@@ -190,7 +192,7 @@ def _unlike(task: Task) -> str:
         return f"the worker on {host} cannot read what item {item.id!r} shows: {error}"
     return (
         f"the worker on {host} does not see item {item.id!r} as it was planned: its pictures and clips must be the same"
-        " files there"
+        " files there, and its text must stay as it is during a run"
     )
 
 

@@ -7,9 +7,7 @@ the last line is reported before the first question is asked. The second asks wh
 """
 
 import itertools
-import os
 import shutil
-import stat
 import sys
 import tempfile
 import time
@@ -21,7 +19,7 @@ from typing import Any, cast
 
 import orjson
 
-from dikast.core.errors import DataError, RunError, UserError, told_once
+from dikast.core.errors import DataError, UserError, told_once
 from dikast.core.gold import GoldCheck
 from dikast.core.item import Item
 from dikast.core.records import Arrangement
@@ -40,7 +38,7 @@ from dikast.judging.judge import Judge, resample_rounds
 from dikast.judging.ledger import Ledger
 from dikast.judging.notes import EngineNotes, work_in_all, work_of
 from dikast.judging.pair_orders import EqualRule
-from dikast.judging.run_plan import AsPlanned, Count, Plan, PlanFiles, Source
+from dikast.judging.run_plan import AsPlanned, Count, Plan, PlanFiles, SameItems, Source
 from dikast.judging.settling import never_sent
 from dikast.judging.summary import Tally
 from dikast.judging.task import Shape, Task
@@ -149,7 +147,7 @@ class FileRun:
         self.source = source if isinstance(source, Source) else Source(str(source))
         self.told = way_fields(shape, equal, schedule)
         self.reading = Arrangement()
-        self._mark: tuple[int, ...] | None = None
+        self._same = SameItems(self.source.path)
         self._begin = 0  # where the keys of the last plan begin
         self.sheets: dict[str, Sheet] = {}  # of the items that bring their own
         if out is None and not dry_run:
@@ -197,10 +195,7 @@ class FileRun:
         self.reading = Arrangement(names_version(self.out)) if self.has_folder else Arrangement()
         if self.source.path == "-":
             sys.stdin.buffer.seek(0)
-        now = _mark_of(self.source.path)
-        if self._mark is not None and now != self._mark:  # the plan has the gold and the keys of what it was
-            raise RunError(f"{self.source.path}: the items changed while they were read: run the same command again")
-        self._mark = now
+        self._same.check()
         return self.source.items(on_error, self.reading)
 
     def __exit__(self, *error: object) -> None:
@@ -271,6 +266,8 @@ class FileRun:
             self.ledger.append_lines(b"".join(batch.lines))
             self.asked += len(batch.lines)
             watched.count(len(batch.lines), batch.total)
+        if watched.unsent:
+            self._same.check()
 
     def way(self) -> Way:
         """How this run judges, once it is planned."""
@@ -310,15 +307,6 @@ class FileRun:
         }
         write_checked(self.out / SUMMARY, orjson.dumps(summary, option=orjson.OPT_INDENT_2) + b"\n")
         return summary
-
-
-def _mark_of(path: str) -> tuple[int, ...] | None:
-    """What changes with a file; None for a folder, an address and what is not there."""
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns) if stat.S_ISREG(found.st_mode) else None
 
 
 def _plan(run: FileRun, samples: range, only: set[str] | None, plans: PlanFiles | None) -> Plan:

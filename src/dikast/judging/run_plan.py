@@ -2,6 +2,8 @@
 
 import itertools
 import logging
+import os
+import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -228,6 +230,31 @@ class AsPlanned:
                 f"{path}: the items, or what they show, changed while they were read, so that"
                 f" {counted(self.changed, 'question')} could not be asked{where}: run the same command again"
             )
+
+
+class SameItems:
+    """The file of the items, which must stay as it was when it was first checked: a plan has its gold and its keys.
+
+    Folders, addresses and what is not there are not looked at.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._mark: tuple[int, ...] | None = None
+
+    def check(self) -> None:
+        """RunError if the file has been replaced or edited since the first check."""
+        now = self._now()
+        if self._mark is not None and now != self._mark:
+            raise RunError(f"{self._path}: the items changed while they were read: run the same command again")
+        self._mark = now
+
+    def _now(self) -> tuple[int, ...] | None:
+        try:
+            found = os.stat(self._path)
+        except OSError:
+            return None
+        return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns) if stat.S_ISREG(found.st_mode) else None
 
 
 def metadata_of(item: Item) -> dict[str, Any]:

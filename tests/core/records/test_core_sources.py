@@ -16,11 +16,12 @@ from PIL import Image as Pillow
 
 from dikast.core.errors import DataError, UserError
 from dikast.core.media.media_files import load_image, media_rules
-from dikast.core.part import text_of
+from dikast.core.part import Image, Video, content_from, text_of
 from dikast.core.records import read_items
+from dikast.core.records.files import folder_of
 from dikast.core.records.sources import files_of, forget
 from hub_server import Hub, served
-from runs import Nursery, dikast, dikast_here, nursery
+from runs import Nursery, dikast, dikast_here, lines, nursery, rows, write_jsonl
 
 ROWS: list[dict[str, Any]] = [{"question": f"q{i}", "answer": f"a{i}"} for i in range(3)]
 
@@ -324,3 +325,34 @@ def test_media_of_a_file_address_are_not_read(tmp_path: Path) -> None:
     (item,) = read_items(str(jsonl(tmp_path / "a.jsonl", rows)))
     with pytest.raises(DataError, match="'file:///etc/passwd' is an address that is not read"):
         load_image(item.images[0])
+
+
+@pytest.mark.parametrize("scheme", ["s3", "S3", "gs"])
+def test_a_picture_of_a_store_whose_package_is_missing_costs_its_item(
+    scheme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("s3fs", "gcsfs"):
+        monkeypatch.setitem(sys.modules, module, None)
+    Pillow.new("RGB", (32, 32)).save(tmp_path / "a.png")
+    images = ("a.png", f"{scheme}://bucket/a.png", "a.png")
+    items = write_jsonl(
+        tmp_path / "i.jsonl", [{**row, "image": each} for row, each in zip(rows(3), images, strict=True)]
+    )
+    done = dikast_here("grade", items, "--judge", "mock:random", "--rubric", "helpfulness", "--out", tmp_path / "run")
+    assert done.returncode == 3, done.stderr
+    told = {each["question"]["item"]: each for each in lines(tmp_path / "run/verdicts.jsonl")}
+    assert [told[f"i{k}"]["status"] for k in range(3)] == ["ok", "bad_item", "ok"]
+    reason = told["i1"]["reason"]
+    assert f"i.jsonl:2: image {scheme.lower()}://bucket/a.png: " in reason
+    assert f"pip install 'dikast[{scheme.lower()}]'" in reason
+
+
+@pytest.mark.parametrize("source", ["HTTP://h/a.png", "Https://h/a.png", "S3://b/a.png", "DATA:image/png;base64,AAAA"])
+def test_schemes_of_media_are_the_same_in_capitals(source: str) -> None:
+    scheme, _, rest = source.partition(":")
+    plain = f"{scheme.lower()}:{rest}"
+    (image,) = content_from([{"type": "image", "image": source}], field="response", root="/here")
+    (clip,) = content_from([{"type": "video", "video": source}], field="response", root="/here")
+    assert image == Image(plain)
+    assert clip == Video(source=plain)
+    assert folder_of("S3://Bucket/June/i.jsonl") == "s3://Bucket/June"

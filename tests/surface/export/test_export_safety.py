@@ -1,17 +1,27 @@
 """Folders and run folders from elsewhere: nothing outside is removed, overwritten, fetched or passed over."""
 
+import re
 import threading
 from collections.abc import Iterator
+from html import unescape
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import orjson
 import pytest
 import yaml
+from PIL import Image as Pictures
 
 import dikast
+from dikast.audit.plan import AuditPlan
 from dikast.core.errors import DataError, UserError
+from dikast.rewards.pairs import pairs_of
 from dikast.surface.completion import rubrics
+from dikast.surface.report.collect import collect
+from dikast.surface.report.report_options import Asked
+from dikast.surface.viewer.run_index import RunIndex
+from dikast.surface.viewer.viewer_pages import ViewerPages
 from runs import dikast_here, pairs, rows, write_jsonl
 
 
@@ -190,4 +200,41 @@ def test_texts_that_were_edited_after_the_run_are_not_put_beside_its_verdicts(as
     write_jsonl(items, made)
     texts, told = exported()
     assert texts == ["Is 0 even?", None, "Is 2 even?", "Is 3 even?"]
-    assert "1 item is no longer what was judged: the texts are left out; name the file that was judged" in told
+    assert (
+        "1 item is no longer what was judged: the texts and pictures are left out; name the file that was judged"
+        in told
+    )
+
+
+def test_pictures_that_were_replaced_after_the_run_are_not_put_beside_its_verdicts(tmp_path: Path) -> None:
+    paint = {name: Pictures.new("RGB", (32, 32), name) for name in ("red", "blue")}
+    made = [{**row, "image": f"{k}.png"} for k, row in enumerate(pairs(4))]
+    for k in range(4):
+        paint["red"].save(tmp_path / f"{k}.png")
+    items, out = write_jsonl(tmp_path / "i.jsonl", made), tmp_path / "run"
+    done = dikast_here("compare", items, "--judge", "mock:random", "--rubric", "helpfulness", "--out", out)
+    assert done.returncode == 0, done.stderr
+    paint["blue"].save(tmp_path / "1.png")
+    paint["red"].save(tmp_path / "2.png")  # the same bytes again
+    (tmp_path / "3.png").unlink()
+    told = "1 item is no longer what was judged: the texts and pictures are left out"
+    done = dikast_here("export", out, tmp_path / "e.jsonl")
+    assert told in done.stderr
+    found = [orjson.loads(line) for line in (tmp_path / "e.jsonl").read_bytes().splitlines()]
+    assert [each["instruction"] is None for each in found] == [False, True, False, False]
+    assert pairs_of(out, take="all").dropped["items that changed since they were judged"] == 1
+    page = collect(out, Asked(AuditPlan(out, draws=20)))
+    assert any(each.startswith(told) for each in page.missing)
+    assert {each.item: bool(each.instruction) for each in page.entries} == {
+        "p0": True,
+        "p1": False,
+        "p2": True,
+        "p3": True,
+    }
+    assert {each.item: [bool(one.url) for one in each.pictures] for each in page.entries} == {
+        "p0": [True], "p1": [], "p2": [True], "p3": [False],
+    }  # fmt: skip
+    shown = ViewerPages(RunIndex(tmp_path))
+    for k, row in enumerate(re.findall(r'href="(/item[^"]*)"', shown.run({"of": "run"}))):
+        query = dict(each.split("=") for each in urlsplit(unescape(row)).query.split("&"))
+        assert (told in shown.item(query)) is (k == 1)

@@ -19,7 +19,11 @@ def fetched(address: str, most: int, timeout: float, *, kind: str, private: bool
     if address.startswith(("http://", "https://")):
         return fetch(address, most, timeout, kind=kind, private=private)
     raw = io.BytesIO()
-    copy_from_store(address, raw, most)
+    try:
+        copy_from_store(address, raw, most)
+    except MissingExtra as error:  # which other items do without
+        shown = shown_url(address)
+        raise DataError(f"{kind} {shown}: {str(error).removeprefix(f'{shown}: ')}") from None
     return raw.getvalue()
 
 

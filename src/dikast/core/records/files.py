@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Literal, NamedTuple
 
 from dikast.core.errors import DataError, UserError
-from dikast.core.part import REMOTE
+from dikast.core.part import REMOTE, plain_scheme
 
 MOST_LINE_BYTES = 64 * 2**20  # a longer line (or JSON element, or CSV row) is refused before it is in memory
 
@@ -151,7 +151,7 @@ def _iconv(raw: bytes) -> str:
 
 def folder_of(path: str) -> str:
     """Where relative paths in the file start: a folder, an address, or "" for the working folder."""
-    if path.startswith(REMOTE):
+    if (path := plain_scheme(path)).startswith(REMOTE):
         return path.partition("?")[0].rpartition("/")[0]
     if path == "-" or "://" in path:
         return ""

@@ -8,7 +8,7 @@ from typing import Any
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item
 from dikast.core.media import check_image, confine, sample_video
-from dikast.core.part import REMOTE, Image, Part, Video
+from dikast.core.part import REMOTE, Image, Part, Video, plain_scheme
 from dikast.core.records.arranging import Arrangement, Arranger, ShapeError
 from dikast.core.records.content_ids import ContentIds, Ids
 from dikast.core.records.files import folder_of
@@ -161,7 +161,7 @@ def _of_files(files: Sequence[str], path: str, arrange: Arranger) -> Iterator[_F
     for file in files:
         if file != path and not is_address(path):  # found in a folder
             confine(file)
-        root = folder_of(path if path.startswith(REMOTE) else file)
+        root = folder_of(path if plain_scheme(path).startswith(REMOTE) else file)
         for record in pictures_in(file) if Path(file).is_dir() else scan_file(file):
             number += 1
             if isinstance(record, DataError):
