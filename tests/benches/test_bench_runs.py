@@ -359,12 +359,15 @@ def test_each_row_has_the_rubrics_of_its_skills_and_each_skill_a_figure(tmp_path
     listed = yaml.safe_load(_listed("flask"))
     keys = {key: listed[key] for key in ("kind", "fields", "groups", "official", "responses")}
     keys["rubrics"] = {**listed["rubrics"], "file": "skills.json", "sha256": ""}
+    keys["official"] = {**listed["official"], "printed": ["True", "Brief"]}
     bench = own(tmp_path, rows, **keys)
     answers = tmp_path / "answers.jsonl"
     answers.write_text("".join(json.dumps({"id": i, "response": "r"}) + "\n" for i in (0, 1)))
     found = judge_own(bench, "mock:constant", tmp_path / "out", "--responses", answers)
-    groups = {name: each["n"] for name, each in found["official"][0]["groups"].items()}
-    assert (groups["Brief"], groups["True"]) == (1, 2)
+    assert {each["metric"]: each["value"]["n"] for each in found["official"]} == {
+        "mean score: True": 2, "mean score: Brief": 1,
+    }  # fmt: skip
+    assert [each["metric"] for each in found["pooled"]] == ["mean score"]  # the authors print none over skills
     items = [json.loads(line) for line in (tmp_path / "out/mine/items.jsonl").read_text().splitlines()]
     assert "Brief?" in json.dumps(items[0]["rubric"])
     assert "Brief?" not in json.dumps(items[1]["rubric"])
@@ -380,6 +383,7 @@ def test_criteria_of_one_response_are_no_independent_rows(tmp_path: Path) -> Non
             for i in range(8)]  # fmt: skip
     listed = yaml.safe_load(_listed("flask"))
     keys = {key: listed[key] for key in ("kind", "fields", "groups", "official", "responses")}
+    keys["official"].pop("printed")
     bench = own(tmp_path, rows, **keys, rubrics={**listed["rubrics"], "file": "skills.json", "sha256": ""})
     answers = tmp_path / "answers.jsonl"
     answers.write_text("".join(json.dumps({"id": i, "response": f"{i}"}) + "\n" for i in range(8)))
@@ -597,6 +601,11 @@ def test_a_licence_is_told_once_and_a_judge_is_opened_once(tmp_path: Path, monke
     assert [f"{name}: {licence}" in first.stderr for name in ("other", "mine")] == [True, True], first.stderr
     assert "licence: " not in again.stderr
     assert opened == ["mock:constant"] * 2  # one for both benches, in each call
+    quiet = run(*words[:-1], tmp_path / "q", "-q")
+    assert f"mine: {licence}" in quiet.stderr  # what is forbidden is told with -q, too
+    told = "licence of the rows: CC BY-NC 4.0; it forbids commercial use"
+    assert told in run("report", tmp_path / "o").stdout
+    assert told in cards(tmp_path / "o")["mine"]["told"]
 
 
 def test_what_the_authors_draw_is_shown() -> None:

@@ -80,6 +80,18 @@ def test_recorded_verdicts_of_a_live_judge_give_the_published_figures(
     assert any(each.startswith(told) for each in card["told"])
 
 
+def test_orders_that_disagree_are_no_class_of_a_live_judge(recorded: Path, tmp_path: Path) -> None:
+    """The first slot in both orders: each response is chosen once in each pair, so half of either's gold is found."""
+    lay_out(recorded, tmp_path / "rows")
+    done = run(
+        "run", "pandalm", "--judge", "mock:first-slot", "--data", tmp_path / "rows", "--unverified-rows", "--out",
+        tmp_path / "out", "-q", *OF_CHOICES,
+    )  # fmt: skip
+    assert done.exit_code == 0, (done.output, done.exception)
+    found = {each["metric"]: each["value"]["value"] for each in cards(tmp_path / "out")["pandalm"]["official"]}
+    assert found["macro recall"] == pytest.approx((0.5 + 0.5 + 0) / 3)  # of a, b, tie
+
+
 def test_each_cell_of_a_judge_of_llmbar_comes_out_of_a_live_run(recorded: Path, tmp_path: Path) -> None:
     lay_out(recorded, tmp_path / "rows")
     lines = [

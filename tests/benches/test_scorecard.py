@@ -230,25 +230,24 @@ ROWS = [  # shown, swapped (as responses), gold, group
 ]
 
 
+def pairs_bench(rule: dict[str, Any], groups: dict[str, str]) -> Bench:
+    value = {
+        "name": "t", "title": "T", "about": "t", "state": "schema only", "kind": "pairs", "licence": "-",
+        "source": {"hub": "a/b", "files": {"x": ""}}, "fields": {"instruction": "q"}, "citation": "-",
+        "groups": groups, "official": rule,
+    }  # fmt: skip
+    return bench_from(Located(value, "t.yaml"))
+
+
 def judged(tmp_path: Path, **rule: Any) -> Scorecard:
     path = tmp_path / "verdicts.csv"
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["id", "shown", "swapped", "gold", "part"])
         writer.writerows([i, *row] for i, row in enumerate(ROWS))
-    bench = bench_from(
-        Located(
-            {
-                "name": "t", "title": "T", "about": "t", "state": "schema only", "kind": "pairs", "licence": "-",
-                "source": {"hub": "a/b", "files": {"x": ""}}, "fields": {"instruction": "q"}, "citation": "-",
-                "groups": {"part": "part"}, "official": rule,
-            },
-            "t.yaml",
-        )
-    )  # fmt: skip
     return card(
-        path, bench, tmp_path, score="shown", swapped="swapped", gold="gold", by="part",
-        **{"pair-labels": "a,b,tie", "allow-unread": True},
+        path, pairs_bench(rule, groups={"part": "part"}), tmp_path, score="shown", swapped="swapped", gold="gold",
+        by="part", **{"pair-labels": "a,b,tie", "allow-unread": True},
     )  # fmt: skip
 
 
@@ -277,6 +276,55 @@ def test_official_rules_by_hand(rule: dict[str, Any], value: float, n: int, tmp_
     assert found.n == n
     assert found.low < found.value or found.value == 0
     assert 0 <= found.low <= found.high <= 1
+
+
+def test_figures_of_classes_count_each_order_by_itself(tmp_path: Path) -> None:
+    """As PandaLM's authors, who ask in one order: two orders that disagree are no class of their own."""
+    path = tmp_path / "v.csv"
+    rows = [("a", "a", "a"), ("a", "b", "b"), ("b", "b", "b"), ("a", "tie", "tie"), ("", "tie", "tie")]
+    path.write_text("id,shown,swapped,gold\n" + "".join(f"{i},{','.join(row)}\n" for i, row in enumerate(rows)))
+    rule = {"metric": ["macro precision", "macro recall", "macro f1"], "failures": "tie"}
+    mine = pairs_bench(rule, groups={})
+    found = card(path, mine, tmp_path, score="shown", swapped="swapped", gold="gold", **{"pair-labels": "a,b,tie"})
+    # of 10 verdicts: a said 4 times (2 right), b 3 times (3 right), tie 3 times with the missing one (3 right)
+    # gold a 2 verdicts (2 right), b 4 (3 right), tie 4 (3 right)
+    precision, recall = (2 / 4 + 1 + 1) / 3, (1 + 3 / 4 + 3 / 4) / 3
+    f1 = (2 * 2 / (4 + 2) + 2 * 3 / (3 + 4) + 2 * 3 / (3 + 4)) / 3
+    assert list(official(found).values()) == pytest.approx([precision, recall, f1])
+    assert found.official[0].value.n == 10
+    assert found.official[0].rule.startswith("a missing verdict is a tie; the verdicts of both orders together")
+    lost = card(path, pairs_bench({**rule, "failures": "wrong"}, groups={}), tmp_path, score="shown", swapped="swapped",
+                gold="gold", **{"pair-labels": "a,b,tie"})  # fmt: skip
+    assert official(lost)["macro recall"] == pytest.approx((1 + 3 / 4 + 2 / 4) / 3)
+
+
+def test_figures_of_groups_are_undefined_where_no_column_tells_the_groups(tmp_path: Path) -> None:
+    path = tmp_path / "v.csv"
+    path.write_text("id,choice,gold,subset\n" + "".join(f"{i},{'ab'[i % 2]},a,math-prm\n" for i in range(6)))
+    columns = {"score": "choice", "gold": "gold", "pair-labels": "a,b,tie"}
+    for name in ("rewardbench", "llmbar", "judgebench", "vl-rewardbench", "mt-bench-human"):
+        found = card(path, name, tmp_path, **columns)
+        group = load_bench(name).official.group
+        apart = [each for each in found.official if not each.name.endswith("over all rows")]
+        assert all(math.isnan(each.value.value) for each in apart), name
+        assert all(f"(by: {group})" in each.value.note for each in apart), name
+        assert not found.floors
+        assert found.to_dict()["ours"]["ours: accuracy"]["value"] == 0.5
+    assert official(card(path, "vl-rewardbench", tmp_path, **columns))["accuracy over all rows"] == 0.5
+
+
+def test_verdicts_of_another_kind_are_refused(tmp_path: Path) -> None:
+    choices, scores = tmp_path / "choices.csv", tmp_path / "scores.csv"
+    choices.write_text("id,choice,gold\n1,a,a\n2,b,a\n")
+    scores.write_text("id,score,gold\n1,3,4\n2,2,5\n")
+    for file, bench, columns in (
+        (choices, "vicuna", {"score": "choice", "gold": "gold", "pair-labels": "a,b,tie"}),
+        (choices, "mt-bench-turn-1", {"score": "choice", "pair-labels": "a,b,tie"}),
+        (scores, "rewardbench", {"score": "score", "gold": "gold", "scale": "1-5"}),
+        (scores, "pandalm", {"score": "score", "gold": "gold", "scale": "1-5"}),
+    ):
+        with pytest.raises(UserError, match=rf"{file.name}: holds .*, and in bench '{bench}' .*--columns"):
+            card(file, bench, tmp_path, **columns)
 
 
 def test_a_section_says_which_of_its_groups_have_no_row(tmp_path: Path) -> None:
@@ -406,8 +454,10 @@ def test_a_bench_without_gold_says_so_and_a_judge_whose_labels_are_gold_is_told(
         assert not measured(load_bench("vicuna"), plan, other).warnings
     bare = measured(load_bench("flask"), AuditPlan(path, score="gpt4_score.0", draws=20), "recorded")
     assert any("has no gold" in told for told in bare.told)
+    assert "name the column that holds them (by: criterion)" in bare.official[0].value.note
+    whole = measured(load_bench("mt-bench-turn-1"), AuditPlan(path, score="gpt4_score.0", draws=20), "recorded")
+    assert not math.isnan(whole.official[0].value.value)
     pairs = tmp_path / "pairs.csv"
     pairs.write_text("id,choice,gold\n1,a,a\n2,b,a\n3,a,b\n")
     graded = card(pairs, "hhh", tmp_path, score="choice", gold="gold", **{"pair-labels": "a,b,tie"})
     assert graded.to_dict()["ours"]["ours: accuracy"]["rule"].startswith("each graded alone")  # and not "one order"
-    assert not math.isnan(bare.official[0].value.value)

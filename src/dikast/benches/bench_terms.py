@@ -121,7 +121,10 @@ def rule_of(official: OfficialMetric, metric: Metric) -> str:
     }[official.over]
     neither = counted.replace("a missing verdict", "a pair without a verdict in either order")
     joined = f"{neither}; a win needs both orders; all else, also a verdict in one order alone, is a tie"
+    known = counted if official.failures in ("tie", "wrong") else "missing verdicts are dropped and counted"
+    classes = f"{known}; the verdicts of both orders together, each by itself"
     told = {
+        **dict.fromkeys(("macro precision", "macro recall", "macro f1"), classes),
         "same in both orders": "no verdict in both orders is the same, in one of them it is not"
         if official.lost_alike
         else "a pair without a verdict in one order or both is not the same",

@@ -212,6 +212,11 @@ class Bench:
         return FROM_MEMORY if "columns" in self.from_memory else FROM_FIELDS
 
     @property
+    def licence_told(self) -> str:
+        """The licence, and what it forbids."""
+        return self.licence + (f"; it forbids {self.forbids}" if self.forbids else "")
+
+    @property
     def pairs(self) -> bool:
         """Whether verdicts are choices between two responses."""
         return self.kind in ("pairs", "graded pairs")
@@ -334,8 +339,8 @@ def _of_groups(bench: Bench) -> Iterator[Mistake]:
     ) and official.group not in bench.groups:
         told = hint(official.group, bench.groups) if bench.groups else "the bench has no 'groups'"
         yield f"'group' names one of the groups: {told}", "official"
-    if official.printed and (official.group not in bench.groups or official.over != "rows"):
-        yield "'printed' names values of 'group', one of the groups, of figures over rows", "official", "printed"
+    if official.printed and (official.group not in bench.groups or official.over not in ("rows", "groups")):
+        yield "'printed' names values of 'group', one of the groups, over rows or groups", "official", "printed"
     if official.overall and official.over not in ("groups", "sections"):
         yield "'overall' stands beside a mean of groups or sections: here all rows count alike already", "official"
     if official.over == "sections" and not official.sections:

@@ -10,9 +10,10 @@ from dikast.audit.audit import judged_scores
 from dikast.audit.estimate import Estimate, undefined
 from dikast.audit.rendering import Audit
 from dikast.audit.results import Agreement, PlayerRanking, Slices
-from dikast.audit.sections.pairwise import class_table
 from dikast.audit.sections.slices import slice_table
-from dikast.audit.tables.choices import NONE, SECOND, TIE
+from dikast.audit.statistics.against_gold.classes import class_estimates
+from dikast.audit.statistics.intervals import clusters_of
+from dikast.audit.tables.choices import DISAGREE, NONE, SECOND, TIE, WRONG
 from dikast.audit.tables.columns import group_codes
 from dikast.audit.tables.load import Data
 from dikast.audit.tables.paired import Paired, paired
@@ -22,7 +23,7 @@ from dikast.benches.best_of import best_of, graded_items, order_distance, ties_s
 from dikast.benches.compositional import bias_pairs, bias_worth
 from dikast.benches.definition import Bench
 from dikast.benches.native_prompts import scores_of_both
-from dikast.benches.pair_points import CREDIT, POINTS, constants, earned_by, games_of, mean_of_orders
+from dikast.benches.pair_points import CREDIT, POINTS, constants, games_of, mean_of_orders, of_verdicts
 from dikast.benches.unit_means import SHARE, Bounds, Codes, Floats, Masks, Units, group_shares, joined_clusters
 from dikast.core.errors import UserError
 
@@ -62,11 +63,16 @@ def official_figures(
     `groups` are the columns to slice by, each entry crossed within itself; that of the bench's `official.group` first.
     They stand in the rows in this order, each once ("by 0", ...).
     """
-    columns = columns_of(groups)
+    columns, official = columns_of(groups), bench.official
     sliced = [(names, _words(data, [columns.index(name) for name in names])) for names in groups]
     found = []
-    for metric in bench.official.metric:
-        if metric in _SCORES and not _of_first_sample(metric, data):
+    for metric in official.metric:
+        if _lacks_group(bench, columns):
+            why = f"undefined: it is made of groups; name the column that holds them (by: {official.group})"
+            found.append(
+                OfficialFigure(metric, undefined(0, why, level=data.plan.level), {}, rule_of(official, metric))
+            )
+        elif metric in _SCORES and not _of_first_sample(metric, data):
             found.append(_of_audit(metric, audit, data, groups[1:]))
         elif metric in _CLASSES:
             found.append(_of_classes(bench, metric, data))
@@ -78,20 +84,24 @@ def official_figures(
             found.append(_of_players(metric, audit, data))
         else:
             found.append(_own(bench, metric, data, sliced, data.plan.level))
-    if bench.official.overall:
-        alike = replace(bench, official=replace(bench.official, over="rows", overall=False))
+    if official.overall:
+        alike = replace(bench, official=replace(official, over="rows", overall=False))
         more = official_figures(alike, audit, data, groups)
         found += [OfficialFigure(f"{each.name} over all rows", each.value, {}, each.rule) for each in more]
-    return [each for figure in found for each in _printed(bench, figure, columns)]
+    return [
+        each for figure in found for each in ([figure] if _lacks_group(bench, columns) else _printed(bench, figure))
+    ]
 
 
-def _printed(bench: Bench, figure: OfficialFigure, columns: Sequence[str]) -> list[OfficialFigure]:
-    """The figures of the groups that the authors print each by itself, then the one over all rows, which pools them.
+def _lacks_group(bench: Bench, columns: Sequence[str]) -> bool:
+    """Whether the figures are made of groups that none of the `columns` tells."""
+    official = bench.official
+    of_groups = official.over in ("groups", "sections") or official.printed or "all of a group" in official.metric
+    return bool(of_groups) and official.group not in columns
 
-    The latter alone where `columns`, which the rows are sliced by, do not tell these groups.
-    """
-    if bench.official.group not in columns:
-        return [figure]
+
+def _printed(bench: Bench, figure: OfficialFigure) -> list[OfficialFigure]:
+    """The figures of the groups that the authors print each by itself, then the one over all rows, which pools them."""
     level = figure.value.level
     of_groups = {name: figure.groups.get(name) for name in bench.official.printed}
     apart = [
@@ -113,20 +123,19 @@ def floors(bench: Bench, data: Data, groups: Sequence[tuple[str, ...]] = ()) -> 
     columns = columns_of(groups)
     sliced = [(names, _words(data, [columns.index(name) for name in names])) for names in groups]
     found = []
-    for metric in bench.official.metric:
+    for metric in () if _lacks_group(bench, columns) else bench.official.metric:
         if metric in _OF_ITEMS:
             alike = replace(data, numbers={**data.numbers, "score": np.zeros(len(data))})
             figure = _own(bench, metric, alike, sliced, data.plan.level)
             found.append((f"a judge that scores all alike ({metric})", figure.value, figure.rule))
         elif bench.pairs and metric in {*POINTS, *_NEED_GOLD, *_CLASSES} - _NO_FLOOR:
             for name, given in constants(paired(data)):
-                if metric in _CLASSES:
-                    table = class_table(given)
-                    value = table.estimate(str(table.rows[0][0]), _CLASSES[metric])
-                    figure = OfficialFigure(metric, value, {}, rule_of(bench.official, metric))
-                else:
-                    figure = _own(bench, metric, data, sliced, data.plan.level, given)
-                for each in _printed(bench, figure, columns):
+                figure = (
+                    _of_classes(bench, metric, data, given)
+                    if metric in _CLASSES
+                    else _own(bench, metric, data, sliced, data.plan.level, given)
+                )
+                for each in _printed(bench, figure):
                     told = each.title if each.pooled else each.name
                     found.append((f"a judge that always {name} ({told})", each.value, each.rule))
     return found
@@ -144,7 +153,7 @@ _NO_FLOOR = {"win rate", "reward", "same in both orders"}  # of the responses, o
 _ANSWERED = ("mean score", "best of", "order distance", "win rate", "reward")  # figures that the audit has not
 _OF_MODELS = ("win rate", "reward")  # figures of each model, and therefore ours too
 _SCORES: frozenset[Metric] = frozenset(("pearson", "spearman", "kendall_tau_b", "exact", "mae"))
-_CLASSES: dict[Metric, str] = {"macro precision": "macro P", "macro recall": "macro R", "macro f1": "macro F1"}
+_CLASSES: frozenset[Metric] = frozenset(("macro precision", "macro recall", "macro f1"))
 
 
 def _of_audit(metric: Metric, audit: Audit, data: Data, beside: Sequence[tuple[str, ...]]) -> OfficialFigure:
@@ -218,12 +227,18 @@ def _of_players(metric: Metric, audit: Audit, data: Data) -> OfficialFigure:
     return OfficialFigure(metric, whole, groups, told, ours=ours)
 
 
-def _of_classes(bench: Bench, metric: Metric, data: Data) -> OfficialFigure:
-    """From the audit's table of classes, with missing verdicts as ties if the authors' code counts them so."""
-    missing = "tie" if bench.official.failures == "tie" else data.plan.unscored
-    table = class_table(paired(replace(data, plan=replace(data.plan, unscored=missing), notes=[])))
-    value = table.estimate(str(table.rows[0][0]), _CLASSES[metric])
-    return OfficialFigure(metric, value, {}, rule_of(bench.official, metric))
+def _of_classes(bench: Bench, metric: Metric, data: Data, given: Paired | None = None) -> OfficialFigure:
+    """Of the verdicts of all orders, each by itself and a pair's in one cluster; of `given` in place of the judge's."""
+    missing = bench.official.failures if bench.official.failures in ("tie", "wrong") else "drop"
+    given = given or paired(replace(data, plan=replace(data.plan, unscored=missing), notes=[]))
+    games = games_of(given)
+    said, gold = np.concatenate([choice for choice, _ in games]), np.tile(given.gold, len(games))
+    counts = (said != NONE) & (gold != NONE)
+    alone = given.cluster is None and len(games) == 1
+    pair = np.arange(len(given.gold)) if given.cluster is None else given.cluster
+    cluster = None if alone else clusters_of(np.tile(pair, len(games))[counts])
+    found = class_estimates(said[counts], gold[counts], given.how, cluster, outside=(WRONG, DISAGREE))
+    return OfficialFigure(metric, found[metric.replace(" ", "_")], {}, rule_of(bench.official, metric))
 
 
 def _words(data: Data, places: Sequence[int]) -> list[str]:
@@ -251,7 +266,7 @@ def _own(
     bounds = (min(0.0, low), max(0.0, high)) if bench.official.failures == "zero" else (low, high)
     units = Units(*_worth(bench, metric, data, main, given), clusters, level, bounds)
     if bench.official.over == "verdicts":
-        units = _of_verdicts(bench, units, given or paired(data))
+        units = of_verdicts(bench, units, given or paired(data))
     apart = {}
     if metric == "best of" and (name := bench.official.ties_apart):
         apart[name] = ties_score([each for each in graded_items(data, main) if each.group == name], level)
@@ -331,16 +346,6 @@ def _worth(
         return worth, ~np.isnan(worth), group
     due = (given.gold != NONE) & ~(metric.endswith(_NO_TIES) & (given.gold == TIE))
     return worth, due & ~np.isnan(worth), group
-
-
-def _of_verdicts(bench: Bench, pairs: Units, given: Paired) -> Units:
-    """The verdicts of both orders as units of their own, those of a pair in one cluster."""
-    games = games_of(given)
-    earned = np.concatenate([earned_by(bench, choice, known, given.gold) for choice, known in games])
-    counts = np.tile(given.gold != NONE, len(games)) & ~np.isnan(earned)
-    group = None if pairs.group is None else [*pairs.group] * len(games)
-    cluster = np.arange(len(given.gold)) if pairs.cluster is None else pairs.cluster
-    return replace(pairs, worth=earned, counts=counts, group=group, cluster=np.tile(cluster, len(games)))
 
 
 def _of_responses(

@@ -14,7 +14,7 @@ from dikast.audit.plan import AuditPlan
 from dikast.audit.tables.choices import FIRST, NONE, SECOND, TIE
 from dikast.audit.tables.paired import Paired
 from dikast.benches.definition import Bench
-from dikast.benches.unit_means import Codes, Floats, Masks
+from dikast.benches.unit_means import Codes, Floats, Masks, Units
 from dikast.core.records import write_records
 from dikast.core.runs.current_verdicts import current_verdicts
 from dikast.prompts.dialects.arena import labels
@@ -45,6 +45,16 @@ def earned_by(bench: Bench, choice: Codes, known: Masks, gold: Codes) -> Floats:
         lost = 0.5 if official.ties == "half" else (gold == TIE).astype(float) * (official.ties != "wrong")
         return np.where(known, earned, lost)
     return np.where(known, earned, CREDIT[official.failures])
+
+
+def of_verdicts(bench: Bench, pairs: Units, given: Paired) -> Units:
+    """The verdicts of both orders as units of their own, those of a pair in one cluster."""
+    games = games_of(given)
+    earned = np.concatenate([earned_by(bench, choice, known, given.gold) for choice, known in games])
+    counts = np.tile(given.gold != NONE, len(games)) & ~np.isnan(earned)
+    group = None if pairs.group is None else [*pairs.group] * len(games)
+    cluster = np.arange(len(given.gold)) if pairs.cluster is None else pairs.cluster
+    return replace(pairs, worth=earned, counts=counts, group=group, cluster=np.tile(cluster, len(games)))
 
 
 @contextmanager

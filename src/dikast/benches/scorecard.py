@@ -17,6 +17,7 @@ from dikast.audit.rendering import Audit, Table, table
 from dikast.audit.results import Accuracy, Agreement, Baselines, Calibration, Failures, Orders, plain
 from dikast.audit.sections.players import NothingToRankError
 from dikast.audit.tables.run_rows import SAMPLES_MEAN, kept_metadata
+from dikast.benches.bench_terms import KINDS
 from dikast.benches.brought import MODEL
 from dikast.benches.definition import Bench, load_bench
 from dikast.benches.length import length_bias
@@ -28,7 +29,7 @@ from dikast.core.records import read_records
 from dikast.core.runs.run import Run
 from dikast.core.runs.run_files import COMBINED, GOLD, changed_files
 from dikast.core.runs.schema import GoldLine, derived_lines, fields_misfit
-from dikast.core.text import counted, markdown
+from dikast.core.text import counted
 
 RATERS = "raters.jsonl"  # file in the run folder: what each rater said of an item, where some have several
 BENCH = "bench.json"  # file in the run folder: the bench of its items, and how they were sampled
@@ -314,11 +315,15 @@ def measured(
     sliced = groups if groups is not None else [plan.by] if plan.by else []
     beside = [name for name in columns_of(sliced) if name not in plan.by]
     audit, data = audit_rows(plan, beside=beside)
+    holds = "rankings" if data.plan.ranked else "choices between two responses" if data.plan.pairwise else "scores"
+    if data.plan.ranked or data.plan.pairwise != bench.pairs:
+        cure = "name the columns of its verdicts with --columns, or another bench"
+        raise UserError(f"{plan.file}: holds {holds}, and in bench {bench.name!r} {KINDS[bench.kind]}: {cure}")
     if not gold and "agreement" not in audit and "accuracy" not in audit:
         told = (*told, "the bench has no gold: agreement cannot be measured")
     official = tuple(official_figures(bench, audit, data, sliced))
     biased = (length_bias(bench, data),) if plan.length and bench.kind in ("pairs", "graded pairs", "scores") else ()
-    about = (_state(bench), *told)
+    about = (_state(bench), f"licence of the rows: {bench.licence_told}", *told)
     alone = bench.kind == "graded pairs"
     return Scorecard(
         bench, judge, about, official, audit, spent or {}, _warnings(bench, judge), biased, alone=alone,
@@ -384,17 +389,3 @@ def _costs(spent: Mapping[str, Any]) -> Iterator[tuple[str, float | str, str]]:
         "" if unknown else usage["cost"],
         "price unknown" if unknown else "in the currency of the price table",
     )
-
-
-def to_markdown(cards: Sequence[Scorecard]) -> str:
-    """The scorecards as Markdown: the figures and the official ones by group."""
-    from dikast.audit.rendering import shown
-
-    lines: list[str] = []
-    for card in cards:
-        lines += [f"## {markdown(card.bench.title)}: {markdown(card.judge)}", ""]
-        for each in card.tables[: 2 if len(card.tables) > 1 and card.tables[1].name == "official by group" else 1]:
-            lines += ["| " + " | ".join(map(markdown, each.columns)) + " |", "|" + "---|" * len(each.columns)]
-            lines += ["| " + " | ".join(markdown(shown(cell)) for cell in row) + " |" for row in each.rows]
-            lines += ["", *(f"- {markdown(note)}" for note in each.notes), ""]
-    return "\n".join(lines)

@@ -10,17 +10,18 @@ from typing import Any
 import orjson
 
 from dikast.audit.plan import AuditPlan
+from dikast.audit.rendering import shown
 from dikast.audit.tables.column_file import read_columns
 from dikast.benches.bench_rows import LENGTH, PROMPT
 from dikast.benches.brought import MODEL
 from dikast.benches.definition import Bench, load_bench
 from dikast.benches.leaving_out import with_differences
-from dikast.benches.scorecard import BENCH, Scorecard, bench_of, measured, scorecard, to_markdown
+from dikast.benches.scorecard import BENCH, Scorecard, bench_of, measured, scorecard
 from dikast.core.checking import Mistakes, fit, keys_of
 from dikast.core.errors import UserError
 from dikast.core.records import write_file, write_records
 from dikast.core.runs.run import Run
-from dikast.core.text import hint, in_shell, read_located
+from dikast.core.text import hint, in_shell, markdown, read_located
 from dikast.surface.benching.bench_options import BenchReportOptions
 from dikast.surface.commands.audit_command import completed
 from dikast.surface.report.report_file import judge_folders
@@ -189,8 +190,20 @@ def write_cards(cards: Sequence[Scorecard], out: Sequence[Path]) -> None:
             told = [card.to_dict() for card in cards]
             write_file(path, orjson.dumps(told, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS) + b"\n")
         elif path.suffix == ".md":
-            write_file(path, to_markdown(cards).encode())
+            write_file(path, _to_markdown(cards).encode())
         else:
             from dikast.surface.benching.cards_page import cards_page
 
             write_file(path, cards_page(cards).encode())
+
+
+def _to_markdown(cards: Sequence[Scorecard]) -> str:
+    """The scorecards as Markdown: the figures and the official ones by group."""
+    lines: list[str] = []
+    for card in cards:
+        lines += [f"## {markdown(card.bench.title)}: {markdown(card.judge)}", ""]
+        for each in card.tables[: 2 if len(card.tables) > 1 and card.tables[1].name == "official by group" else 1]:
+            lines += ["| " + " | ".join(map(markdown, each.columns)) + " |", "|" + "---|" * len(each.columns)]
+            lines += ["| " + " | ".join(markdown(shown(cell)) for cell in row) + " |" for row in each.rows]
+            lines += ["", *(f"- {markdown(note)}" for note in each.notes), ""]
+    return "\n".join(lines)

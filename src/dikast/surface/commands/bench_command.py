@@ -102,7 +102,7 @@ def show(
         "not checked": "; ".join(bench.from_memory),
         "checked": "; ".join(bench.checked),
         "source": f"{bench.source.name}: {', '.join(bench.source.files)}",
-        "licence": bench.licence + (f"; forbids {bench.forbids}" if bench.forbids else ""),
+        "licence": bench.licence_told,
         "asked": f"{bench.kind}: {KINDS[bench.kind]}; {rubric}",
         "prompts": _prompts_of(bench),
         "protocol": protocol,
@@ -168,8 +168,8 @@ def run(
         for bench, name in zip(benches, asked.benches, strict=True)
     ]
     judges = open_judges(made)
-    if not shown.quiet:
-        for each in made:
+    for each in made:
+        if each.bench.forbids or not shown.quiet:
             _tell_licence(each.bench, each.folder)
     found = {}
     for each, opened in zip(made, judges, strict=True):
@@ -199,8 +199,7 @@ def _tell_licence(bench: "Bench", folder: Path) -> None:
     from dikast.benches.scorecard import BENCH
 
     if not (folder / BENCH).exists():
-        forbids = f"; it forbids {bench.forbids}" if bench.forbids else ""
-        echo(f"{bench.name}: {bench.source.name}, licence: {bench.licence}{forbids}", err=True)
+        echo(f"{bench.name}: {bench.source.name}, licence: {bench.licence_told}", err=True)
 
 
 @app.command("report")
