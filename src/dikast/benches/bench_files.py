@@ -1,12 +1,12 @@
 """The files of a bench: downloaded into the user's cache or found in a folder, verified by their SHA-256."""
 
-import gzip
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
 from dikast.benches.definition import Bench
 from dikast.core.errors import UserError
+from dikast.core.records.files import blaming, open_bytes
 from dikast.core.records.sources import files_of
 
 _CHUNK = 1 << 20
@@ -48,8 +48,7 @@ def _places(bench: Bench, path: str, data: Path | None) -> list[Path]:
         try:
             return [Path(each) for each in files_of(bench.source.address(path))]
         except UserError as error:
-            told = "a folder with its files may be given as --data (of `corpus check`, as --bench-data)"
-            raise UserError(f"{bench.name}: {error}; {told}") from error
+            raise UserError(f"{bench.name}: {error}; a folder with its files may be given as --data") from error
     if "*" not in path:
         return [_in_folder(bench, path, data)]
     folders = (data / bench.name, data)
@@ -61,7 +60,7 @@ def _file(bench: Bench, path: str, digest: str, local: Path, data: Path | None, 
     with local.open("rb") as file:
         if file.read(len(_POINTER)) == _POINTER:
             raise UserError(f"{local}: is a pointer of Git LFS and holds no rows: get the file itself (`git lfs pull`)")
-    found = _sha256(local)
+    found = sha256_of(local)
     if digest and found != digest and not unverified:
         told = "it has moved since, or was changed" if data is None else "it is another revision, or was changed"
         raise UserError(
@@ -72,20 +71,27 @@ def _file(bench: Bench, path: str, digest: str, local: Path, data: Path | None, 
 
 
 def _in_folder(bench: Bench, path: str, data: Path) -> Path:
+    of_bench = data == bench.source.beside
     if not data.is_dir():
-        raise UserError(f"--data {data}: is not a folder")
-    tried = [data / bench.name / path, data / path, data / Path(path).name]
-    for each in (*tried, *(Path(f"{each}.gz") for each in tried)):
-        if each.is_file():
-            return each
-    raise UserError(f"{bench.name}: {data}: has no {path}: get it from {bench.source.name}, or leave out --data")
+        told = f"{bench.name}: 'folder' of its source: {data}" if of_bench else f"--data {data}"
+        raise UserError(f"{told}: is not a folder")
+    if found := found_in(data, path, bench.name):
+        return found
+    cure = f"get it from {bench.source.name}, or leave out --data"
+    cure = "put it there, or correct its name under 'files'" if of_bench else cure
+    raise UserError(f"{bench.name}: {data}: has no {path}: {cure}")
 
 
-def _sha256(path: Path) -> str:
-    """The SHA-256 of the published bytes; a compressed copy is decompressed first."""
+def found_in(data: Path, path: str, name: str = "") -> Path | None:
+    """A file in a folder by its published path or name, below the bench's `name` too, packed or not."""
+    tried = [*([data / name / path] if name else []), data / path, data / Path(path).name]
+    return next((each for each in (*tried, *(Path(f"{each}.gz") for each in tried)) if each.is_file()), None)
+
+
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of the published bytes; a compressed copy is decompressed first. DataError for a damaged one."""
     digest = hashlib.sha256()
-    opened = gzip.open if path.suffix == ".gz" else open
-    with opened(path, "rb") as file:
+    with open_bytes(str(path)) as file, blaming(str(path)):
         while chunk := file.read(_CHUNK):
             digest.update(chunk)
     return digest.hexdigest()

@@ -1,6 +1,6 @@
 """The rows of a bench as items, by its map of fields, its reader, its gold and its groups."""
 
-import gzip
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,6 +14,7 @@ from dikast.benches.bench_terms import CONVERSATION_PAIR, CRITERION, RENDERED_PA
 from dikast.benches.conversation_pairs import conversation_pair
 from dikast.benches.definition import Bench
 from dikast.benches.row_values import (
+    check_count,
     clip_part,
     due_at,
     fields_of_row,
@@ -28,6 +29,7 @@ from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item, item_from
 from dikast.core.part import Text
 from dikast.core.records.content_ids import prompt_id
+from dikast.core.records.files import blaming, open_bytes
 from dikast.core.records.reading import Record, scan_file
 from dikast.core.text import counted, hint
 from dikast.corpus.schemas import get_schema
@@ -68,6 +70,7 @@ def read_rows(
     "skip" they are left out and counted, with "count" only counted.
     """
     _check_responses(bench)
+    data = data or bench.source.beside
     files = fetch(bench, data, unverified=unverified)
     items: list[Item] = []
     errors: list[DataError] = []
@@ -82,13 +85,17 @@ def read_rows(
             found = make(record.value, file, number, variant)
             found["id"] = _unique(found.get("id"), seen)
             item = item_from(found, path=file.path, line=record.line, root=_root(data, file))
+            if not native:
+                check_count(bench, len(item.responses))
             plain = item if bare is None else _plain(bare, record.value, file, number, variant)
             if plain is not None and (plain.instruction or plain.context):
                 item = replace(item, meta={PROMPT: prompt_id(plain), **item.meta})
             gone = _missing_pictures(item)
             if gone and pictures == "needed":
-                cure = "put the pictures under --data FOLDER, or leave such rows out with --skip-missing"
-                raise DataError(f"the picture {gone!r} is not there: {cure}")
+                raise DataError(
+                    f"the picture {gone!r} is not there: put it at {_placed_at(gone, data)}, or leave such rows "
+                    "out with --skip-missing"
+                )
             raters[item.id] = raters_of_row(bench, record.value)
         except DataError as error:
             errors.append(_placed(error, file.path, record.line))
@@ -180,12 +187,12 @@ def _records(file: BenchFile, at: str) -> Iterator[Record]:
                 raise found
             yield found
         return
-    opened = gzip.open if file.local.suffix == ".gz" else open
-    with opened(file.local, "rb") as stream:
-        try:
-            value = orjson.loads(stream.read())
-        except orjson.JSONDecodeError as error:
-            raise DataError(f"not valid JSON: {error}", path=file.path) from None
+    with open_bytes(str(file.local)) as stream, blaming(str(file.local)):
+        raw = stream.read()
+    try:
+        value = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        raise DataError(f"not valid JSON: {error}", path=file.path) from None
     for line, each in enumerate(_inside(value, at.split("."), file.path), 1):
         if not isinstance(each, dict):
             raise DataError(f"a row is an object, got {each!r:.40}", path=file.path, line=line)
@@ -196,13 +203,15 @@ def _inside(value: Any, at: Sequence[str], path: str) -> Iterator[Any]:
     """The rows at a path; `*` stands for every value of an object or a list, and a final list is the rows."""
     if not at:
         yield from value if isinstance(value, list) else [value]
-    elif at[0] == "*":
+    elif at[0] == "*" and isinstance(value, dict | list):
         for each in value.values() if isinstance(value, dict) else value:
             yield from _inside(each, at[1:], path)
     elif isinstance(value, dict) and at[0] in value:
         yield from _inside(value[at[0]], at[1:], path)
     else:
-        raise DataError(f"has no {at[0]!r}, where the rows of this bench are", path=path)
+        shown = "an object or a list" if at[0] == "*" else repr(at[0])
+        found = "" if isinstance(value, dict | list) else f", but {orjson.dumps(value).decode():.40}"
+        raise DataError(f"has no {shown}{found} where the rows of this bench are ('at' of its source)", path=path)
 
 
 Make = Callable[[Mapping[str, Any], BenchFile, int, str], dict[str, Any]]
@@ -281,6 +290,13 @@ def _maker(bench: Bench, rubrics: Mapping[str, dict[str, Any]], data: Path | Non
 def _root(data: Path | None, file: BenchFile) -> str:
     """The folder from which a row's paths lead."""
     return str(data if data is not None else file.local.parent)
+
+
+def _placed_at(source: str, data: Path | None) -> str:
+    """Where a picture or clip of a bench belongs, as a message names it; paths of rows may lead out of the folder."""
+    if data is None:
+        return f"FOLDER/{source} and give --data FOLDER, which also holds the files of the rows"
+    return os.path.normpath(data / source)
 
 
 def _plain(make: Make, row: Mapping[str, Any], file: BenchFile, number: int, variant: str) -> Item | None:

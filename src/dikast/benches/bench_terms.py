@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 State = Literal["verified", "rows read", "schema only"]
@@ -76,6 +77,41 @@ FAILURES = {  # how the authors' code counts a reply without a verdict
     "quarter": "a missing verdict earns .25", "skipped": "missing verdicts are skipped",
     "tie": "a missing verdict is a tie", "zero": "a missing verdict scores 0",
 }  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchSource:
+    """The source of the rows: a Hub dataset or a public repository, at a revision, or a folder; SHA-256 of each file.
+
+    `folder` is a path from the bench's own file. A file whose hash is "" was never seen here; a path with `*` (of the
+    Hub or a folder) is every file that matches. `at` leads to the rows inside a JSON file; there `*` takes every value.
+    """
+
+    hub: str = ""
+    github: str = ""
+    folder: str = ""
+    revision: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)
+    at: str = ""
+
+    def address(self, path: str) -> str:
+        """The address of one of the files."""
+        if self.hub:
+            return f"hf://datasets/{self.hub}" + (f"@{self.revision}" if self.revision else "") + f"/{path}"
+        return f"https://raw.githubusercontent.com/{self.github}/{self.revision}/{path}"
+
+    @property
+    def name(self) -> str:
+        """The source as text, with its revision."""
+        if self.folder:
+            return f"the folder {self.folder}"
+        place = f"hf.co/datasets/{self.hub}" if self.hub else f"github.com/{self.github}"
+        return f"{place} @ {self.revision[:12] or 'no revision pinned'}"
+
+    @property
+    def beside(self) -> Path | None:
+        """The folder of the files, where that is the source."""
+        return Path(self.folder) if self.folder else None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -57,7 +57,10 @@ def from_file(
     given: dict[str, dict[str, Item]] = {}
     for each in read_repeated(path):
         if len(each.responses) != 1:
-            raise UserError(f"{each.origin}: {len(each.responses)} responses where one is needed")
+            cure = "name its column 'response'" if not each.responses else "give each a record of its own"
+            raise UserError(f"{each.origin}: {len(each.responses)} responses where one is needed: {cure}")
+        if not each.id:
+            raise UserError(f"{each.origin}: a response without an id: give each the id of its prompt, as 'id'")
         model, answers = str(each.meta.get(MODEL, "")), given.setdefault(each.id, {})
         if model in answers:
             of = f"of model {model!r}" if model else "(say whose each is in a column 'model')"
@@ -123,6 +126,7 @@ def _with(item: Item, brought: Item, groups: Collection[str], *, alone: bool) ->
         gold_from=brought.gold_from if _has_gold(item, brought) else "",
         rubric=brought.rubric or item.rubric,
         reference=brought.reference or item.reference,
+        origin=brought.origin if _has_gold(item, brought) else item.origin,
         meta={
             **item.meta,
             **{name: value for name, value in brought.meta.items() if name != _PROMPT},

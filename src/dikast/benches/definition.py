@@ -4,7 +4,7 @@ import dataclasses
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -19,6 +19,7 @@ from dikast.benches.bench_terms import (
     RENDERED_PAIR,
     STATES,
     VIDEO,
+    BenchSource,
     Kind,
     OfficialMetric,
     State,
@@ -39,33 +40,6 @@ _NAME = re.compile(r"[A-Za-z0-9][\w.\-]{0,79}", re.ASCII)
 _REPOSITORY = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _DIGITS = 64  # of a SHA-256
 _LONGEST_NAME = 255  # bytes of a file's name, on any file system in use
-
-
-@dataclass(frozen=True, kw_only=True)
-class BenchSource:
-    """The source of the rows: a Hub dataset or a public repository, at a revision, with the SHA-256 of each file.
-
-    A file whose hash is "" was never seen here; a path with `*` (of the Hub) is every file that matches. `at` leads to
-    the rows inside a JSON file, where `*` takes every value.
-    """
-
-    hub: str = ""
-    github: str = ""
-    revision: str = ""
-    files: Mapping[str, str] = field(default_factory=dict)
-    at: str = ""
-
-    def address(self, path: str) -> str:
-        """The address of one of the files."""
-        if self.hub:
-            return f"hf://datasets/{self.hub}" + (f"@{self.revision}" if self.revision else "") + f"/{path}"
-        return f"https://raw.githubusercontent.com/{self.github}/{self.revision}/{path}"
-
-    @property
-    def name(self) -> str:
-        """The source as text, with its revision."""
-        place = f"hf.co/datasets/{self.hub}" if self.hub else f"github.com/{self.github}"
-        return f"{place} @ {self.revision[:12] or 'no revision pinned'}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,6 +165,7 @@ class Bench:
     def hashes(self) -> tuple[str, ...]:
         """`hash`, then what runs of earlier versions may hold in its place: with `mean score` as the only metric."""
         told = dataclasses.asdict(self) | {"gold": str(self.gold)}
+        told["source"].pop("folder")  # where the files are; the same ones may lie elsewhere
         new = [name for name in ("optional", "variants", "rubrics") if not told[name]]  # not in runs of old
         words = ["about", "title", "state", "proof", "from_memory", "checked", "citation", "licence", "forbids"]
         for name in (*words, "native", "baseline", "earlier", *new):
@@ -286,14 +261,16 @@ def is_repository(name: str) -> bool:
 
 def _of_source(bench: Bench) -> Iterator[Mistake]:
     source = bench.source
-    if bool(source.hub) == bool(source.github):
-        yield "a source is either 'hub' (ORG/NAME) or 'github' (ORG/NAME)", "source"
-    elif not is_repository(source.hub or source.github):
+    if sum(map(bool, (source.hub, source.github, source.folder))) != 1:
+        yield "a source is one of 'hub' (ORG/NAME), 'github' (ORG/NAME) and 'folder' (a path from here)", "source"
+    elif not source.folder and not is_repository(source.hub or source.github):
         yield "the name of a repository is ORG/NAME, without an address around it", "source"
     if not source.files:
         yield "name at least one file, with its SHA-256 or '' where it is not known", "source", "files"
     if source.github and not source.revision:
         yield "a repository needs the commit as 'revision'", "source"
+    if source.folder and source.revision:
+        yield "a folder has no revision: the SHA-256 of its files says which they are", "source", "revision"
     for path, digest in source.files.items():
         if digest and (len(digest) != _DIGITS or set(digest) - set("0123456789abcdef")):
             yield "not a SHA-256 (64 digits of 0-9 and a-f)", "source", "files", path
@@ -369,7 +346,9 @@ def load_bench(name: str | Path) -> Bench:
     """A listed bench by its name, or one in a file (`.yaml`). UserError with the near match."""
     text = str(name)
     if text.endswith((".yaml", ".yml")):
-        return bench_from(read_located(text))
+        found = bench_from(read_located(text))
+        folder = found.source.folder
+        return replace(found, source=replace(found.source, folder=str(Path(text).parent / folder))) if folder else found
     if text in NOT_LISTED:
         raise UserError(f"there is no bench {text!r}: {NOT_LISTED[text]}; describe it in a file of your own")
     if text not in names():

@@ -1,6 +1,6 @@
 """Drafting the description of a new bench from the columns of its rows, and checking it."""
 
-import hashlib
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import islice
@@ -9,12 +9,14 @@ from typing import Any
 
 import orjson
 
+from dikast.benches.bench_files import found_in, sha256_of
 from dikast.benches.bench_rows import read_rows
 from dikast.benches.definition import MOST_LINES, Bench, check_bench, is_repository, load_bench
 from dikast.core.errors import UserError
 from dikast.core.gold import likely_scale
 from dikast.core.records.column_names import recognise, winner
 from dikast.core.records.reading import read_records
+from dikast.core.records.sources import files_of
 from dikast.core.text import counted
 
 _LOOKED_AT, _LISTED = 1_000, 8  # rows whose gold is looked at; columns that a comment names
@@ -27,8 +29,7 @@ state: {state}
 kind: {kind}  # pairs, graded pairs, scores, best of or order
 media: {media}  # none, image or video
 source:
-  {place}: {repo}
-  revision: {revision}
+{source}
   files:
 {files}
 fields:
@@ -42,21 +43,22 @@ citation: TODO
 """
 
 
-def draft(name: str, *, hub: str, github: str, revision: str, files: Sequence[str], data: Path | None) -> str:
-    """The description of a new bench as YAML; columns are recognised in the first file where `data` has it."""
-    if bool(hub) == bool(github):
-        raise UserError("give the source: --hub ORG/NAME, or --github ORG/NAME")
-    if not is_repository(hub or github):
-        raise UserError("--hub and --github take ORG/NAME, without an address around it")
-    if not files:
-        raise UserError("give the files of the rows: --file PATH")
+def draft(
+    name: str, *, hub: str, github: str, revision: str, files: Sequence[str], data: Path | None, home: Path = Path()
+) -> str:
+    """The description of a new bench as YAML, for a file in the folder `home`; without a repository its source is the
+    folder `data`. Columns are recognised in the first file, where `data` has them.
+    """
+    files = _files(hub, github, revision, files, data)
     columns, gold, digests = dict[str, str](), "", dict.fromkeys(files, "")
     others: list[str] = []
     for path in files:
-        local = next((each for each in _places(data, path) if each.is_file()), None)
+        if data is None:
+            break
+        local = next(iter(sorted(data.glob(path))), None) if "*" in path else found_in(data, path)
         if local is None:
-            continue
-        digests[path] = "" if "*" in path else hashlib.sha256(local.read_bytes()).hexdigest()
+            raise UserError(f"--file {path}: {data} has no such file")
+        digests[path] = "" if "*" in path else sha256_of(local)
         if not columns:
             rows = [each.value for each in islice(read_records(local), _LOOKED_AT)]
             columns, gold = _columns(rows)
@@ -73,10 +75,8 @@ def draft(name: str, *, hub: str, github: str, revision: str, files: Sequence[st
         name=name,
         state="rows read" if all(digests.values()) else "schema only",
         kind="pairs" if pairs else "scores",
-        place="hub" if hub else "github",
-        repo=hub or github,
-        revision=f'"{revision}"',
-        files="\n".join(f'    "{path}": "{digest}"' for path, digest in digests.items()),
+        source=_source(hub, github, revision, data, home),
+        files="\n".join(f'    {_quoted(path)}: "{digest}"' for path, digest in digests.items()),
         fields="\n".join(f'  {field}: "{column}"' for field, column in columns.items()),
         gold=gold,
         media="image" if {"image", "images"} & {*columns} else "none",
@@ -88,6 +88,36 @@ def draft(name: str, *, hub: str, github: str, revision: str, files: Sequence[st
             f"at most {MOST_LINES}: name files that are alike by one path with '*' (--file 'data/part-*.jsonl')"
         )
     return text
+
+
+def _files(hub: str, github: str, revision: str, files: Sequence[str], data: Path | None) -> Sequence[str]:
+    """The files of a draft: those that were named, or of a folder those with data. UserError for options that do not
+    say where the rows are.
+    """
+    if (hub and github) or not (hub or github or data):
+        raise UserError("give the source: --hub ORG/NAME, --github ORG/NAME, or a folder of your own as --data FOLDER")
+    if (hub or github) and not is_repository(hub or github):
+        raise UserError("--hub and --github take ORG/NAME, without an address around it")
+    if data is not None and not data.is_dir():
+        raise UserError(f"--data {data}: is not a folder")
+    if revision and not (hub or github):
+        raise UserError("--revision: a folder has none: give --hub or --github, or leave it out")
+    if not files and data is not None and not (hub or github):
+        files = [Path(each).name for each in files_of(str(data)) if each != str(data)]
+    if not files:
+        raise UserError("give the files of the rows: --file PATH")
+    return files
+
+
+def _source(hub: str, github: str, revision: str, data: Path | None, home: Path) -> str:
+    if hub or github:
+        return f"  {'hub' if hub else 'github'}: {hub or github}\n  revision: {_quoted(revision)}"
+    assert data is not None
+    return f"  folder: {_quoted(os.path.relpath(data, home))}  # from here"
+
+
+def _quoted(text: str) -> str:
+    return orjson.dumps(text).decode()
 
 
 def _columns(rows: Sequence[Mapping[str, Any]]) -> tuple[dict[str, str], str]:
@@ -127,12 +157,6 @@ def _word(value: Any) -> str:
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
-def _places(data: Path | None, path: str) -> list[Path]:
-    if data is None:
-        return []
-    return sorted(data.glob(path)) if "*" in path else [data / path, data / Path(path).name]
-
-
 def finished(name: str) -> Bench:
     """As `load_bench`; UserError for a file in which something is left to do (TODO, as `bench new` drafts it)."""
     bench = load_bench(name)
@@ -151,7 +175,11 @@ def all_finished(names: Sequence[str]) -> list[Bench]:
 
 
 def check_with_rows(path: Path, data: Path | None) -> tuple[Bench, int | None]:
-    """The bench in a file, and the number of rows read (None without `data`). UserError lists mistakes."""
+    """The bench in a file, and the number of rows read (None without `data` or a folder as its source).
+
+    UserError lists mistakes.
+    """
     bench = check_bench(path)
     finished(str(path))
-    return bench, len(read_rows(bench, data, pictures="count").items) if data is not None else None
+    known = data is not None or bench.source.beside is not None
+    return bench, len(read_rows(bench, data, pictures="count").items) if known else None

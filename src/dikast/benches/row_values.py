@@ -12,6 +12,7 @@ from dikast.audit.tables.scored import consensus
 from dikast.benches.definition import Bench, GoldMap
 from dikast.core.errors import DataError
 from dikast.core.gold import is_preference
+from dikast.core.text import counted
 from dikast.corpus.schemas import sections
 
 _COLUMN = re.compile(r"\{([^{}]+)\}")
@@ -107,7 +108,10 @@ def gold_of_row(bench: Bench, row: Mapping[str, Any]) -> Any:
     if gold.default:
         return gold.default
     if gold.count:
-        return {"right": int(_number(due_at(row, gold.column[0]), gold.column[0]))}
+        number = _number(due_at(row, gold.column[0]), gold.column[0])
+        if not number.is_integer():
+            raise DataError(f"{number:g} is no count of responses", field=gold.column[0])
+        return {"right": int(number)}
     if gold.order:
         return {"order": str(due_at(row, gold.column[0])).strip()}
     said = list(_said(gold, row).values())
@@ -159,11 +163,23 @@ def gold_by_response(gold: Any, found: Mapping[str, Any]) -> Any:
         return gold
     n = len(found.get("responses", ()))
     if "right" in gold:
+        if not 1 <= gold["right"] <= n:
+            raise DataError(f"says that {gold['right']} of {counted(n, 'response')} are right: at least 1, and no more")
         return {"right": [int(place < gold["right"]) for place in range(n)]}
     letters = [chr(ord("A") + place) for place in range(n)]
     if sorted(gold["order"]) != letters:
         raise DataError(f"{gold['order']!r:.60} is no order of {n} responses, such as {''.join(letters)!r}")
     return {"places": [gold["order"].index(letter) + 1 for letter in letters]}
+
+
+def check_count(bench: Bench, n: int) -> None:
+    """DataError where a row has fewer or more responses than its kind of bench asks about; brought ones come later."""
+    if bench.responses == "to be brought":
+        return
+    if bench.pairs and n != 2:
+        raise DataError(f"{counted(n, 'response')} where two are compared", field="responses")
+    if not n:
+        raise DataError("no response, where each is graded", field="responses")
 
 
 def _meant(values: Mapping[str, Any], value: Any, column: str) -> Any:

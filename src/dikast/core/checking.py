@@ -239,7 +239,9 @@ def _listed(inner: tuple[Any, ...], value: Any, wrong: Wrong, *at: object, optio
         missed: list[str] = []
         found = None if dataclasses.is_dataclass(each) else fit(each, value, _noting(lambda *_: None, missed))
         if found is None or missed:
-            wrong(f"expected a list{_of(each)}, got {_shown(value)}", *at)
+            one = get_origin(each) is Literal and isinstance(value, str)  # a word that stands for a list of it
+            due = _expected(each, value, text=False) if one else f"expected a list{_of(each)}, got {_shown(value)}"
+            wrong(due, *at)
             return None
         value = [value]
     if inner[-1] is not ... and len(value) != len(inner):

@@ -224,7 +224,9 @@ def _read_from_text(value: dict[str, Any], *, spelt: bool) -> dict[str, Any]:
         talk = turns_in(value["response"]) or []
         begun = spelt or (len(talk) > 1 and talk[0]["role"] in ("system", "user"))
         return {**value, "response": talk} if talk and begun and talk[-1]["role"] == "assistant" else value
-    if not isinstance(said, list) or not all(isinstance(each, str) and each.lstrip()[:1] == "[" for each in said):
+    if not isinstance(said, list) or not said:
+        return value
+    if not all(isinstance(each, str) and each.lstrip()[:1] == "[" for each in said):
         return value
     if any(map(_PRINTED.match, said)):
         raise DataError(_CANNOT_BE_READ, field="responses")

@@ -1,5 +1,6 @@
 """The rows of benches as files to check feedback data against: `--against bench:NAME`."""
 
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from typing import Any
 
 from dikast.benches.bench_rows import read_rows
 from dikast.benches.definition import load_bench
+from dikast.core.errors import UserError
 from dikast.core.item import Item
 from dikast.core.part import images_of, text_of
 from dikast.core.records import write_records
@@ -38,12 +40,22 @@ def with_benches(asked: CheckOptions, data: Path | None) -> Iterator[CheckOption
 def _written(name: str, data: Path | None, folder: Path) -> str:
     bench = load_bench(name)
     path = folder / f"{bench.name}.jsonl"
-    rows = read_rows(bench, data, unverified=True, pictures="count")  # a leak is one in whichever revision
+    with _own_flag():
+        rows = read_rows(bench, data, unverified=True, pictures="count")  # a leak is one in whichever revision
     for file in rows.files:
         if file.published is False:
             echo(f"{_PREFIX}{name}: {file.path} is not the published file (its SHA-256 differs)", err=True)
     write_records(path, map(_texts, rows.items))
     return str(path)
+
+
+@contextmanager
+def _own_flag() -> Iterator[None]:
+    """Mistakes in the rows, with this verb's flag for the folder of their files."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(re.sub(r"(?<![\w-])--data\b", "--bench-data", str(error))) from error
 
 
 def _texts(item: Item) -> dict[str, Any]:

@@ -111,6 +111,7 @@ def prepare(
     if not of_rows and native:
         brought = replace(brought, items=native_items(bench, brought))
     kept, blank = with_empty_shown([_measured(each) for each in brought.items])
+    _refuse_idle(bench, asked.without, kept)
     told = (*brought.told, *blank, *_asked_notes(bench, asked, draws))
     about = _about(bench, name, asked, rows, len(items), replies.seed, told)
     _refuse_other_rows(folder, about, bench)
@@ -128,6 +129,16 @@ def prepare(
     judged = JudgeRunOptions(ask=ask, draws=draws, replies=replies, media=media, spend=spend, pairs=pairs)
     left = (*brought.told, *blank)
     return BenchRun(bench, folder, kept, about, judged, form, brought.raters(rows.raters), left)
+
+
+def _refuse_idle(bench: Bench, without: Sequence[str], items: Sequence[Item]) -> None:
+    """UserError for a part to leave out that no item has: the run would be one with everything, under another name."""
+    has = {
+        "media": any(item.images or item.videos for item in items),
+        "reference": any(item.reference for item in items),
+    }
+    if idle := [each for each in without if not has.get(each, True)]:
+        raise UserError(f"--without {idle[0]}: no item of {bench.name} has any, so nothing would change: leave it out")
 
 
 def _equated(bench: Bench, asked: BenchRunOptions) -> str | None:
@@ -305,4 +316,7 @@ def _items_of(run: BenchRun) -> Iterator[Source]:
                 write_records(folder / RATERS, said)
             record(folder, {name: checksum(folder / name) for name in (ITEMS, RATERS) if (folder / name).exists()})
             write_checked(folder / BENCH, orjson.dumps(run.about, option=orjson.OPT_INDENT_2) + b"\n")
-        yield Source(str(folder / ITEMS), without=run.told.ask.without, gold_cures=_GOLD_CURES, gold_named=_GOLD_NAMED)
+        yield Source(
+            str(folder / ITEMS), without=run.told.ask.without, origins=lambda line: run.items[line - 1].origin,
+            gold_cures=_GOLD_CURES, gold_named=_GOLD_NAMED,
+        )  # fmt: skip

@@ -228,7 +228,7 @@ def report(asked: BenchReportOptions, *, shown: JsonOptions) -> None:
 @verb
 def new(
     out: Annotated[Path, typer.Argument(help="The YAML file; an existing one is checked.")],
-    data: Annotated[Path | None, typer.Option("--data", help="Folder with its files, to read the rows too.")] = None,
+    data: Annotated[Path | None, typer.Option("--data", help="Folder with its files; alone, its source.")] = None,
     hub: Annotated[str, typer.Option("--hub", help="ORG/NAME of the data set on the Hub.")] = "",
     github: Annotated[str, typer.Option("--github", help="ORG/NAME of the repository.")] = "",
     revision: Annotated[str, typer.Option("--revision", help="Commit or tag.")] = "",
@@ -239,9 +239,8 @@ def new(
     from dikast.core.records import write_file
 
     if not out.exists():
-        write_file(
-            out, draft(out.stem, hub=hub, github=github, revision=revision, files=file or [], data=data).encode()
-        )
+        found = draft(out.stem, hub=hub, github=github, revision=revision, files=file or [], data=data, home=out.parent)
+        write_file(out, found.encode())
         echo(f"{out}: written; replace every TODO, then run the same command again to check it")
         return
     bench, n = check_with_rows(out, data)
