@@ -1,5 +1,6 @@
 """Runs as the logs of Inspect and the samples of lm-evaluation-harness."""
 
+import base64
 import hashlib
 import json
 import math
@@ -110,7 +111,7 @@ def test_inspect_logs_of_pairs_panels_and_conversations(tmp_path: Path) -> None:
     turns = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Hello"}]
     from PIL import Image
 
-    Image.new("RGB", (4, 4)).save(tmp_path / "dot.png")
+    Image.new("RGB", (32, 32)).save(tmp_path / "dot.png")
     items = [
         {"id": "talk", "instruction": turns, "response": "Hi"},
         {"id": "seen", "instruction": "What?", "image": str(tmp_path / "dot.png"), "response": "A dot"},
@@ -120,7 +121,13 @@ def test_inspect_logs_of_pairs_panels_and_conversations(tmp_path: Path) -> None:
     assert [(each["role"], each["content"]) for each in talk["messages"]] == [
         ("system", "Be kind."), ("user", "Hello"), ("assistant", "Hi"),
     ]  # fmt: skip
-    assert [part["type"] for part in seen["messages"][0]["content"]] in (["text", "image"], ["image", "text"])
+    parts = {part["type"]: part for part in seen["messages"][0]["content"]}
+    assert parts.keys() == {"text", "image"}
+    data = base64.b64encode((tmp_path / "dot.png").read_bytes()).decode()
+    assert parts["image"]["image"] == f"data:image/png;base64,{data}"  # the viewer shows no files
+    (tmp_path / "dot.png").unlink()
+    _, gone = inspect_log(run, tmp_path / "gone.json")["samples"]
+    assert "dot.png" in json.dumps(gone["messages"][0])
     with pytest.raises(UserError, match=r"name it \.json"):
         dikast.export(run, f"inspect:{tmp_path / 'log.eval'}")
 

@@ -7,7 +7,7 @@ The item is the sample, the judged response the model's output, the judge the sc
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from dikast.core.canonical import fingerprint
-from dikast.core.errors import UserError
+from dikast.core.errors import EngineError, UserError
 from dikast.core.output_folder import replacing
+from dikast.core.part import Image
 from dikast.core.runs.last_verdict import recorded_at
 from dikast.core.runs.run import Run
 from dikast.core.runs.run_files import SUMMARY
 from dikast.core.runs.run_table import RunTable
+from dikast.engines.http.images import Encoded
 from dikast.surface.export.judged_samples import JudgeScore, Sample, plain, samples_of
 
 _REASONS = {
@@ -39,6 +41,7 @@ def write_inspect_log(run: Run, table: RunTable, path: Path) -> int:
     """Write the log; returns its samples. Verdicts that are missing are scores of NaN, Inspect's word for unscored.
 
     path: a file named .json, or a folder, in which the log is named after the time and the run, as the viewer lists it.
+    Pictures are part of the log, as the viewer shows no files; one that cannot be read is named.
     """
     if path.is_dir() or not path.suffix:
         path.mkdir(parents=True, exist_ok=True)
@@ -53,11 +56,11 @@ def write_inspect_log(run: Run, table: RunTable, path: Path) -> int:
         for name, score in sample.scores.items():
             tallies.setdefault(name, _Tally(score.judge)).add(score.value)
     model = next(iter(models)) if len(models) == 1 and "" not in models else "unknown"
-    head = _head(run, ids, tallies, model)
+    head, shown = _head(run, ids, tallies, model), _pictures(str(path.parent))
     with replacing(str(path)) as temporary, Path(temporary).open("w", encoding="utf-8") as file:
         file.write(json.dumps(head, ensure_ascii=False)[:-1] + ', "samples": [')
         for number, each in enumerate(samples_of(table, table.metas)):
-            file.write((",\n" if number else "\n") + json.dumps(_sample(each, model), ensure_ascii=False))
+            file.write((",\n" if number else "\n") + json.dumps(_sample(each, model, shown), ensure_ascii=False))
         file.write("\n]}\n")
     return len(ids)
 
@@ -115,9 +118,9 @@ def _head(run: Run, ids: list[str], tallies: Mapping[str, _Tally], model: str) -
     }  # fmt: skip
 
 
-def _sample(sample: Sample, model: str) -> dict[str, Any]:
-    asked = list(_messages(sample.texts.get("instruction", "")))
-    answers = [_assistant(each) for each in sample.responses]
+def _sample(sample: Sample, model: str, shown: Callable[[str], str]) -> dict[str, Any]:
+    asked = list(_messages(sample.texts.get("instruction", ""), shown))
+    answers = [{"role": "assistant", "content": _content(each, shown)} for each in sample.responses]
     one = isinstance(sample.texts.get("instruction", ""), str)
     told = {name: sample.texts[name] for name in ("context", "gold") if name in sample.texts}
     return {
@@ -151,19 +154,30 @@ def _score(score: JudgeScore) -> dict[str, Any]:
     return value
 
 
-def _messages(instruction: Any) -> Iterator[dict[str, Any]]:
+def _messages(instruction: Any, shown: Callable[[str], str]) -> Iterator[dict[str, Any]]:
     turns: Iterable[Any] = [{"role": "user", "content": instruction}]
     with suppress(TypeError, IndexError):
         turns = instruction if "role" in instruction[0] and not isinstance(instruction, str) else turns
     for turn in turns:
-        yield {"role": turn["role"], "content": _content(turn["content"])}
+        yield {"role": turn["role"], "content": _content(turn["content"], shown)}
 
 
-def _assistant(content: Any) -> dict[str, Any]:
-    return {"role": "assistant", "content": _content(content)}
+def _pictures(root: str) -> Callable[[str], str]:
+    """What stands for a picture: its file as a data URL; an address, or a path that cannot be read, as it is."""
+    encoded = Encoded()
+
+    def shown(source: str) -> str:
+        if "://" in source or source.startswith("data:"):
+            return source
+        try:
+            return encoded.url(Image(source, root)).decode()
+        except EngineError:
+            return source
+
+    return shown
 
 
-def _content(content: Any) -> str | list[dict[str, Any]]:
+def _content(content: Any, shown: Callable[[str], str]) -> str | list[dict[str, Any]]:
     """Text, or parts: pictures as Inspect has them, anything else as JSON."""
     if isinstance(content, str):
         return content
@@ -172,7 +186,7 @@ def _content(content: Any) -> str | list[dict[str, Any]]:
         if isinstance(part, dict) and part.get("type") == "text":
             parts.append({"type": "text", "text": str(part.get("text", ""))})
         elif isinstance(part, dict) and isinstance(part.get("image"), str):
-            parts.append({"type": "image", "image": part["image"]})
+            parts.append({"type": "image", "image": shown(part["image"])})
         else:
             parts.append({"type": "text", "text": plain(part)})
     return parts
