@@ -240,7 +240,7 @@ class FileRun:
         self.work = work_in_all(self.work, work_of(engine, before))
         if why := watched.gave_up:
             left = plan.questions - watched.done
-            more = f" ({left:,} questions were not asked)" if left else ""
+            more = f" ({left:,} question{'s were' if left > 1 else ' was'} not asked)" if left else ""
             self.gave_up = f"{engine.name}: {why}{more}; then {watched.again}"
 
     def _ask_engine(self, tasks: Iterator[Task], notes: EngineNotes, watched: Watched) -> None:

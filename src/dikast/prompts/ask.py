@@ -62,6 +62,8 @@ def response_of(item: Item, index: int) -> Content:
     if not 0 <= index < len(item.responses):
         count = len(item.responses)
         message = f"item {item.id!r} has {count} response(s), but number {index + 1} is to be judged: add it"
+        if not count:
+            message = f"item {item.id!r} has no response (none is given, or null): add it, or leave the item out"
         raise DataError(message, path=item.origin, field="response" if count == 0 else "responses")
     content = item.responses[index]
     if not any(not isinstance(part, Text) or part.text.strip() for part in content):

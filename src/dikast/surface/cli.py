@@ -28,6 +28,13 @@ FIRST = """First steps:
 _JUDGE = "the judge is named with --judge (openai:MODEL, hf:ORG/NAME, http://HOST:PORT/v1#MODEL)"
 _RUBRIC = '--rubric takes a criterion in words ("Is the answer polite?"), a file or a built-in name'
 _ITEMS = "the file of items is a positional argument: dikast grade FILE"
+_FIELDS = {
+    "answer": "response", "question": "instruction", **{name: name for name in ("response", "reference", "gold", "id")},
+}  # fmt: skip
+_OF_A_JUDGE = (
+    "concurrency", "max-concurrency", "max-connections", "parallel", "threads", "timeout", "retries",
+    "max-retries", "batch-size", "top-logprobs",
+)  # fmt: skip
 _MEANT = {  # names of options in other programs
     **dict.fromkeys(("model", "m", "engine", "llm", "evaluator", "judge-model", "provider"), _JUDGE),
     **dict.fromkeys(("criterion", "criteria", "prompt", "instruction", "p"), _RUBRIC),
@@ -44,6 +51,12 @@ _MEANT = {  # names of options in other programs
         "`dikast report RUN --fail-under METRIC=VALUE` and --fail-over are the gates",
     ),
     **dict.fromkeys(("max-items", "max-examples", "head", "first-n", "n"), "--limit N uses the first N items"),
+    **dict.fromkeys(
+        _OF_A_JUDGE,
+        "it belongs to the judge: --judge openai:MODEL,concurrency=8 (also timeout=SECONDS, retries=N; batch_size=N of"
+        " a local model)",
+    ),
+    **{name: f"--map {field}=COLUMN reads it from a column" for name, field in _FIELDS.items()},
 }
 _VERBS = {  # names of what the verbs do elsewhere
     **dict.fromkeys(("score", "judge", "evaluate", "eval", "rate", "run", "test"), "grade"),
@@ -172,6 +185,10 @@ def unknown_name(error: Exception) -> str:
     missing = getattr(getattr(error, "param", None), "name", "") if type(error).__name__ == "MissingParameter" else ""
     if missing in ("judge", "items"):
         return f"--judge is missing: {_JUDGE}" if missing == "judge" else f"items is missing: {_ITEMS}"
+    if missing and context is not None:
+        example = re.search(r"Example: (dikast .+)", context.command.help or "")
+        shown = example[1] if example else f"see {context.command_path} --help"
+        return f"{missing} is missing: {shown}"
     verb = re.match(r"No such command '(.+?)'", str(getattr(error, "message", "")))
     if verb and context is not None and context.parent is None and os.path.exists(verb[1]):
         return f"there is no command {verb[1]}: for a file, write dikast grade {in_shell(verb[1])} (or compare, report)"

@@ -385,7 +385,11 @@ def test_a_system_prompt_does_not_replace_a_turn_nor_stand_alone() -> None:
         {"instruction": "q", "output": "a"},
     ],
 )
-@pytest.mark.parametrize("said", ["Be brief.", "You are a helpful assistant", "Be\nbrief", "请简短回答。"])
+@pytest.mark.parametrize(
+    "said",
+    ["Be brief.", "You are a helpful assistant", "Be\nbrief", "请简短回答。", "你是一个乐于助人的助手",
+     "Du bist ein höflicher Assistent", "answer in at most 3 sentences"],
+)  # fmt: skip
 def test_a_system_prompt_under_the_name_system(row: dict[str, Any], said: str) -> None:
     (item,) = scan_rows([{**row, "system": said}], {}, reading := Arrangement())
     assert isinstance(item, Item)
@@ -395,7 +399,11 @@ def test_a_system_prompt_under_the_name_system(row: dict[str, Any], said: str) -
     assert texts(one(**row, system=[{"type": "text", "text": said}])) == texts(item)
 
 
-@pytest.mark.parametrize("name", ["gpt-4.1", "GPT 4 Turbo (preview)", "v1.", "/models/llama-3-8b-instruct/epoch-3"])
+@pytest.mark.parametrize(
+    "name",
+    ["gpt-4.1", "GPT 4 Turbo (preview)", "v1.", "/models/llama-3-8b-instruct/epoch-3", "Llama 3 8B Instruct v2 final",
+     "Qwen 2.5 7B Instruct, temperature 0.7", "Our Own Support Bot with RAG 2", "文心一言 4.0"],
+)  # fmt: skip
 def test_the_name_of_a_system_is_no_system_turn(name: str) -> None:
     (item,) = scan_rows([{"question": "q", "answer": "a", "system": name}], {}, reading := Arrangement())
     assert isinstance(item, Item)

@@ -194,6 +194,10 @@ def test_the_encoding_to_name_is_told_by_how_much_of_it_there_is(tmp_path: Path)
     )
     mixed = "id,text\n1,How do you say hello in Chinese, please? It is \u4f60\u597d and this is very common.\n"
     refused(put(tmp_path, "d.csv", mixed.encode("gb18030")), r"where ENCODING may be GB18030", 2)
+    both = "id,text\n1,caf\u00e9\n".encode() + "2,na\u00efve\n".encode("cp1252")
+    refused(put(tmp_path, "e.csv", both), r"lines before it are UTF-8, so the file is of several encodings", 3)
+    marked = b"\xef\xbb\xbfid,text\n" + "1,na\u00efve\n".encode("cp1252")
+    refused(put(tmp_path, "f.csv", marked), r"iconv -f WINDOWS-1252", 2)
     refused(put(tmp_path, "c.txt", "id\ttext\r\n1\ta\r\n".encode("utf-16")), "the file is UTF-16: save it as UTF-8", 1)
 
 

@@ -118,7 +118,7 @@ def test_a_folder_begun_before_a_name_was_known_asks_nothing_twice(
     file.write_text(f"{head.format('first_aside', 'second_aside')}\n{cells}")
     assert dikast(verb, file, *JUDGE, "--out", run).returncode == 0
     lock = orjson.loads((run / "judge.lock.json").read_bytes())
-    assert lock.pop("names") == 3
+    assert lock.pop("names") == 4
     write_checked(run / "judge.lock.json", orjson.dumps(lock))
     file.write_text(f"{head.format(*later)}\n{cells}")
     for _ in range(2):
@@ -129,6 +129,23 @@ def test_a_folder_begun_before_a_name_was_known_asks_nothing_twice(
     assert dikast(verb, file, *JUDGE, "--out", tmp_path / "new").returncode == 0
     earlier, now = ({each["key"] for each in lines(folder / "verdicts.jsonl")} for folder in (run, tmp_path / "new"))
     assert earlier.isdisjoint(now)  # with the meaning of the columns the questions are others
+
+
+def test_a_folder_of_version_3_of_the_names_goes_on(tmp_path: Path) -> None:
+    """Under `system` a name of five words was a system turn: what it asked under this lock is not asked again."""
+    run = tmp_path / "run"
+    file = table(tmp_path / "own.csv", ("prompt", "response", "system"), ("q", "a", "Llama 3 8B Instruct v2 final"))
+    assert dikast("grade", file, *JUDGE, "--out", run).returncode == 0
+    now = {each["key"] for each in lines(run / "verdicts.jsonl")}
+    lock = orjson.loads((run / "judge.lock.json").read_bytes()) | {"names": 3}
+    for each in run.iterdir():
+        each.unlink()
+    write_checked(run / "judge.lock.json", orjson.dumps(lock))
+    for asked in (1, 0):
+        again = dikast("grade", file, *JUDGE, "--out", run)
+        assert again.returncode == 0, again.stderr
+        assert summary(run)["asked"] == asked
+    assert now.isdisjoint(each["key"] for each in lines(run / "verdicts.jsonl"))
 
 
 @pytest.mark.parametrize(

@@ -175,7 +175,9 @@ class Arranger:
         if self.reading.names:
             try:
                 value = with_system_turn(
-                    with_conversations(value, shape.messages, names=self.reading.names), shape.system
+                    with_conversations(value, shape.messages, names=self.reading.names),
+                    shape.system,
+                    names=self.reading.names,
                 )
                 if shape.system and shape.system not in value:
                     self.reading.mapped.setdefault(shape.system, "system turn")

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from dikast.core.item import GOLD_LIKE, ITEM_KEYS, NAMES, plain_name
 from dikast.core.records.column_names import SYSTEM, in_words
-from dikast.core.text import near_miss
+from dikast.core.text import near_miss, number_in
 
 _SAID = re.compile(
     r"answer|respon|output|reply|replies|generat|predict|complet|candidate|said|says|result|assistant|bot_|summar|"
@@ -86,7 +86,14 @@ def lacking(
     graded = [each for each in left if _speaks_of(each, _GRADED) and not (lengths or {each: 1}).get(each, 0)]
     if needed == 1 and len(graded) == 1:
         told += f"; {in_words([('gold', graded[0])])} if people gave {graded[0]!r}"
+    if any(map(_is_data, columns)):
+        told += "; if this first row is data, write one with the names above it (question,answer)"
     return told
+
+
+def _is_data(name: str) -> bool:
+    """Whether the name of a column is rather a value: a number, or a sentence."""
+    return not isinstance(number_in(name.strip()), str) or (" " in name.strip() and name.strip()[-1:] in ".?!")
 
 
 def nested_cure(column: str, value: object) -> str:

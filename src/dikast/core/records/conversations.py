@@ -28,6 +28,7 @@ _CANNOT_BE_READ = (
     "a conversation as Python prints it, which cannot be read back: write the table as JSONL or Parquet"
     " (frame.to_parquet, or frame.to_json with lines=True)"
 )
+_UNSPACED = re.compile(r"[\u2e80-\u9fff\u0e00-\u0e7f]")  # Chinese, Japanese, Thai
 _PRINTED = re.compile(r"\s*\[\s*\{'(role|content|from|value)':")
 _JOINED = (
     """jq -c --slurpfile q QUESTIONS '. as $a | $q[] | select(.question_id == $a.question_id) | {id:"""
@@ -261,7 +262,7 @@ def _texts_in(cell: Any) -> list[str]:
     return [each or "" for each in found]
 
 
-def with_system_turn(value: dict[str, Any], column: str) -> dict[str, Any]:
+def with_system_turn(value: dict[str, Any], column: str, *, names: int = NAMES_OF) -> dict[str, Any]:
     """The record with the text of `column` as the system turn of its instruction, where that has none yet; of a column
     `system`, which may hold the name of a system, only what is no name.
     """
@@ -271,7 +272,7 @@ def with_system_turn(value: dict[str, Any], column: str) -> dict[str, Any]:
         said = "\n".join(str(each["text"]) for each in said)  # blocks, as in Anthropic's requests
     if not (column and isinstance(said, str) and said.strip()) or asked is None or asked in ("", []):
         return value
-    if named and not _is_told(said):
+    if named and not _is_told(said, names):
         return value
     spoken = isinstance(asked, list) and any(isinstance(turn, dict) and "role" in turn for turn in asked)
     turns = asked if spoken else [{"role": "user", "content": number_as_text(asked)}]
@@ -281,11 +282,19 @@ def with_system_turn(value: dict[str, Any], column: str) -> dict[str, Any]:
     return {**kept, "instruction": [{"role": "system", "content": said}, *turns]}
 
 
-def _is_told(text: str) -> bool:
-    """Whether a text tells a model something, and is not a name: five words or more, a sentence, or several lines."""
+def _is_told(text: str, names: int) -> bool:
+    """Whether a text tells a model something, and is not a name: a sentence, several lines, or five words or more of
+    which most begin in lower case and have no digit. Where words are written without spaces, nine characters are long.
+
+    Folders begun with an earlier table of `names` read any five words as told.
+    """
     words = text.split()
-    sentence = words[-1][-1] in "。！？" or (len(words) > 1 and words[-1][-1] in ".!?:")
-    return sentence or len(words) > 4 or "\n" in text.strip()
+    if words[-1][-1] in "。！？" or (len(words) > 1 and words[-1][-1] in ".!?:") or "\n" in text.strip():
+        return True
+    if names < 4:
+        return len(words) > 4
+    proper = sum(word[:1].isupper() or any(map(str.isdigit, word)) for word in words)
+    return (len(words) > 4 and 2 * proper <= len(words)) or len(_UNSPACED.findall(text)) > 8
 
 
 def _shared(talks: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:

@@ -39,6 +39,8 @@ def kind_of(path: str) -> Kind:
     suffix = "" if path == "-" else Path(stem).suffix.lower()
     if suffix not in KINDS:
         known = ", ".join(each for each in KINDS if each)
+        if suffix in (".xlsx", ".xls", ".ods"):
+            raise UserError(f"{path}: a spreadsheet is written and read as CSV UTF-8: name it {Path(stem).stem}.csv")
         raise UserError(
             f"{path}: the suffix {suffix!r} is not a known format: use one of {known} (all but Parquet also .gz); "
             "what Python reads as a data frame is given there: dikast.grade(frame, ...)"
@@ -132,12 +134,22 @@ def text_of_line(line: Line, path: str) -> str:
     try:
         return line.raw.decode()
     except UnicodeDecodeError as error:
+        cure = f"save the file as UTF-8 (in Excel as CSV UTF-8; in a shell: {_iconv(line.raw)})"
+        if _has_accents(path, line.offset):
+            cure = "lines before it are UTF-8, so the file is of several encodings: correct this line by hand"
         raise DataError(
             f"broken UTF-8 ({line.raw[error.start : error.end].hex(' ')}) at byte {error.start} of the line"
-            f" (byte {line.offset + error.start} of the file): save the file as UTF-8 (in Excel as CSV UTF-8; in a"
-            f" shell: {_iconv(line.raw)})",
+            f" (byte {line.offset + error.start} of the file): {cure}",
             path=path, line=line.number,
         ) from None  # fmt: skip
+
+
+def _has_accents(path: str, most: int) -> bool:
+    """Whether the first `most` bytes of a file, which are UTF-8, go beyond ASCII and a mark of their order."""
+    if not os.path.isfile(path):
+        return False
+    with open_bytes(path) as stream:
+        return not stream.read(min(most, MOST_LINE_BYTES)).removeprefix(b"\xef\xbb\xbf").isascii()
 
 
 def _iconv(raw: bytes) -> str:

@@ -10,6 +10,7 @@ import typer
 
 from dikast.core.checking import option
 from dikast.core.errors import UserError
+from dikast.core.text import in_shell
 from dikast.judging.run_options import MediaOptions
 from dikast.surface.commands.audit_command import CONFIG, mistakes_in_columns
 from dikast.surface.report.report_options import ReportOptions
@@ -80,6 +81,9 @@ def view(asked: ViewOptions, shown: JsonOptions) -> None:
     from dikast.surface.viewer.run_index import RunIndex
     from dikast.surface.viewer.viewer_server import ViewerServer
 
+    if asked.folder.is_file():
+        cure = f"view shows a folder of runs, and `dikast report {in_shell(str(asked.folder))}` a table of verdicts"
+        raise UserError(f"{asked.folder}: is a file: {cure}")
     if not asked.folder.is_dir():
         raise UserError(f"{asked.folder}: there is no such folder; name the one that your runs are in")
     index = RunIndex(asked.folder)
