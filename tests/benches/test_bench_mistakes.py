@@ -4,14 +4,16 @@ import gzip
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from typer.testing import CliRunner
 
 from benches.own_bench import cards, own, run
 from dikast.core.errors import UserError
+from dikast.core.records.sources import forget
 from dikast.surface.cli import app
+from hub_server import Hub, served
 
 ROWS = [{"q": "2 + 2?"}, {"q": "3 + 3?"}]
 BROUGHT: dict[str, Any] = {
@@ -210,3 +212,35 @@ def test_a_bench_of_a_folder_is_drafted_run_and_reported_from_anywhere(
 )
 def test_a_source_is_one_place(source: dict[str, str], said: str, tmp_path: Path) -> None:
     assert said in told(own(tmp_path, ROWS, **{**BROUGHT, "source": {**source, "files": {"rows.jsonl": ""}}}))
+
+
+def test_a_run_without_a_pinned_revision_notes_its_commit_and_goes_on_with_the_same_files_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from huggingface_hub import constants
+
+    class Moving(Hub):
+        files: ClassVar = {"org/mine": {"rows.jsonl": [{"q": "2 + 2?", "a": "4"}, {"q": "3 + 3?", "a": "6"}]}}
+
+    keys = {"kind": "scores", "fields": {"instruction": "q", "response": "a"}, "official": {"metric": "mean score"}}
+    bench, out = own(tmp_path, ROWS, **keys), tmp_path / "out"
+    words = ("run", bench, "--judge", "mock:constant", "--out", out, "-q")
+    with served(Moving) as address:
+        monkeypatch.setattr(constants, "ENDPOINT", address)
+        monkeypatch.setattr(
+            constants, "HUGGINGFACE_CO_URL_TEMPLATE", address + "/{repo_id}/resolve/{revision}/{filename}"
+        )
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+        for _ in range(2):
+            done = run(*words)
+            assert done.exit_code == 0, (done.output, done.exception)
+        about = json.loads((out / "mine/bench.json").read_text())
+        assert about["revision"] == Moving.commit
+        assert f"no revision is pinned: the rows are those of org/mine at {Moving.commit[:12]}" in about["notes"]
+        Moving.files["org/mine"]["rows.jsonl"][1]["a"] = "7"
+        monkeypatch.setattr(Moving, "commit", "decade" + "0" * 34)
+        forget()
+        moved = str(run(*words).exception)
+        assert "holds a run of other rows (files was " in moved
+        assert about["files"]["rows.jsonl"][:16] in moved

@@ -87,6 +87,20 @@ def test_rows_come_from_the_hub_and_one_whose_hash_moved_is_refused(
         assert "SHA-256 of rows.jsonl differs" in read_rows(moved, unverified=True).notes[0]
 
 
+def test_the_page_names_the_benches_whose_files_are_not_pinned() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "benches.md").read_text()
+    benches = [load_bench(name) for name in names()]
+    free = [bench.name for bench in benches if not bench.source.revision]
+    bare = [bench.name for bench in benches if not all(bench.source.files.values())]
+    for start, told in (("- No commit is pinned of ", free), ("- No SHA-256 is known of ", bare)):
+        line = next(line for line in page.splitlines() if line.startswith(start))
+        assert re.findall(r"`([^`]+)`", line.partition(":")[0]) == told
+    counts = f"Of the {len(benches)} benches {len(benches) - len(bare)} have the SHA-256 of every file, and"
+    assert f"{counts} {len(benches) - len(free)} a commit." in page
+    for bench in benches:
+        assert re.fullmatch(r"[0-9a-f]{40}|", bench.source.revision), bench.name  # the Hub takes whole names only
+
+
 def test_files_that_cannot_be_fetched_may_be_given_as_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     def unreachable(address: str) -> list[str]:
         raise UserError(f"{address} cannot be fetched")

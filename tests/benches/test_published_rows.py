@@ -91,11 +91,13 @@ def test_rows_in_the_published_form_of_data_sets_that_were_not_seen(tmp_path: Pa
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         if path.endswith(".parquet"):
             parquet.write_table(arrow.Table.from_pylist(list(rows)), tmp_path / path)
+        elif path.endswith(".jsonl"):
+            (tmp_path / path).write_text("".join(json.dumps(row) + "\n" for row in rows))
         else:
             (tmp_path / path).write_text(json.dumps(rows))
 
     def read(name: str) -> list[Item]:
-        return read_rows(load_bench(name), tmp_path / name).items
+        return read_rows(load_bench(name), tmp_path / name, unverified=True).items
 
     pair = {"prompt": "q", "chosen": "x", "rejected": "y", "source": "s", "category": "Chat"}
     for language in ("arb_Arab", "deu_Latn"):
@@ -125,6 +127,18 @@ def test_rows_in_the_published_form_of_data_sets_that_were_not_seen(tmp_path: Pa
     put("mmhal/response_template.json", template)
     [item] = read("mmhal")
     assert (item.id, item.meta["type"], item.images[0].source) == ("1", "attribute", "https://pictures.test/1.jpg")
+    answer = {"id": 100, "instruction": "q", "original_dataset": "coco"}
+    two = {"answer1": {"name": "gpt4", "answer": "x"}, "answer2": {"name": "llava", "answer": "y"}}
+    for name in ("mllm-as-a-judge", "mllm-as-a-judge-pairs", "mllm-as-a-judge-batch"):  # as in a clone
+        _picture(tmp_path / name / "Dataset/image/100.jpg")
+    put("mllm-as-a-judge/Dataset/Benchmark/score.jsonl", {**answer, "answer": "x", "image_path": "100.jpg", "human": 4})
+    put("mllm-as-a-judge-pairs/Dataset/Benchmark/pair.jsonl",
+        {**answer, **two, "pair_id": 5, "image_path": "100.jpg", "human_answer": "B"})  # fmt: skip
+    put("mllm-as-a-judge-batch/Dataset/Benchmark/batch.jsonl",
+        {**answer, "answers": [two["answer1"]] * 4, "image_path": "image/100.jpg", "human_answer": "CDAB"})  # fmt: skip
+    said = [read(name)[0] for name in ("mllm-as-a-judge", "mllm-as-a-judge-pairs", "mllm-as-a-judge-batch")]
+    assert [item.gold for item in said] == [4, "b", {"places": [3, 4, 1, 2]}]
+    assert [len(item.images) for item in said] == [1, 1, 1]
     put("rewardbench/data/filtered-00000-of-00001.parquet", {**pair, "id": 7, "subset": "hep-go"})
     assert read("rewardbench")[0].meta["subset"] == "hep-go"
     _clip(tmp_path / "video-dc/Test_Videos/v1.mp4")
@@ -153,7 +167,8 @@ def test_rows_in_the_published_form_of_data_sets_that_were_not_seen(tmp_path: Pa
 
 def test_a_bench_is_described_with_its_files_their_checks_and_the_ids_of_responses() -> None:
     told = run("show", "visit-bench").stdout
-    assert "mlfoundations/VisIT-Bench @ no revision pinned: test/metadata.csv" in told
+    assert "mlfoundations/VisIT-Bench @ 2d08c7fa1a80: test/metadata.csv" in told
+    assert "no SHA-256 is known of its file: a run notes what it read, and goes on with the same files only" in told
     assert "to be brought; their id is file_name" in told
     assert "the number of the row" in run("show", "mmhal").stdout
     found = json.loads(run("show", "visit-bench", "--json").stdout)

@@ -1,6 +1,8 @@
 """The files of a bench: downloaded into the user's cache or found in a folder, verified by their SHA-256."""
 
 import hashlib
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +12,7 @@ from dikast.core.records.files import blaming, open_bytes
 from dikast.core.records.sources import files_of
 
 _CHUNK = 1 << 20
+_COMMIT = re.compile(r"[0-9a-f]{40}")
 _POINTER = b"version https://git-lfs.github.com"
 
 
@@ -31,10 +34,26 @@ def fetch(bench: Bench, data: Path | None = None, *, unverified: bool = False) -
     UserError for a missing file, and for one whose hash differs (with `unverified` it is used and reported).
     """
     return [
-        _file(bench, path if "*" not in path else local.name, digest, local, data, unverified=unverified)
+        _file(bench, _name(path, local), digest, local, data, unverified=unverified)
         for path, digest in bench.source.files.items()
         for local in _places(bench, path, data)
     ]
+
+
+def _name(path: str, local: Path) -> str:
+    """What one of the files of a path is called: its name, or with the folders of a path that has a star in them."""
+    if "*" not in path:
+        return path
+    parts = path.split("/")
+    return "/".join(local.parts[-len(parts) :]) if "*" in "/".join(parts[:-1]) else local.name
+
+
+def resolved(files: Sequence[BenchFile]) -> str:
+    """The commit that files of the Hub were fetched at, by the names of its cache; "" for others."""
+    parts = files[0].local.parts if files else ()
+    place = next((i for i, part in enumerate(parts[:-1]) if part == "snapshots"), -1)
+    found = parts[place + 1] if place > 0 and parts[place - 1].startswith("datasets--") else ""
+    return found if _COMMIT.fullmatch(found) else ""
 
 
 def fetch_file(bench: Bench, path: str, digest: str, data: Path | None, *, unverified: bool) -> BenchFile:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import orjson
 
-from dikast.benches.bench_files import BenchFile, fetch, fetch_file
+from dikast.benches.bench_files import BenchFile, fetch, fetch_file, resolved
 from dikast.benches.bench_terms import CONVERSATION_PAIR, CRITERION, RENDERED_PAIR, VIDEO
 from dikast.benches.conversation_pairs import conversation_pair
 from dikast.benches.definition import Bench
@@ -111,7 +111,7 @@ def read_rows(
     if not items:
         told = ", ".join(f"{why} in {counted(n, 'row')}" for why, n in (+left).items())
         raise UserError(f"{bench.name}: no row is left: {told or 'the files hold none'}")
-    notes = _hash_notes(files)
+    notes = (*_hash_notes(files), *_revision_notes(bench, files))
     if lacking:
         notes = (*notes, f"{lacking:,} of {counted(len(items), 'row')} refer to a missing image")
     for name, n in absent.items():
@@ -150,6 +150,12 @@ def _hash_notes(files: Sequence[BenchFile]) -> tuple[str, ...]:
             f"no hash is known for {', '.join(unknown[:_LISTED])}: whether these are the published rows is unknown"
         )
     return tuple(found)
+
+
+def _revision_notes(bench: Bench, files: Sequence[BenchFile]) -> tuple[str, ...]:
+    if bench.source.revision or not (commit := resolved(files)):
+        return ()
+    return (f"no revision is pinned: the rows are those of {bench.source.hub} at {commit[:12]}",)
 
 
 def _raise(bench: Bench, errors: Sequence[DataError]) -> None:

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from dikast.core.text import counted
+
 State = Literal["verified", "rows read", "schema only"]
 Kind = Literal["pairs", "graded pairs", "scores", "best of", "order"]
 Metric = Literal[
@@ -107,6 +109,18 @@ class BenchSource:
             return f"the folder {self.folder}"
         place = f"hf.co/datasets/{self.hub}" if self.hub else f"github.com/{self.github}"
         return f"{place} @ {self.revision[:12] or 'no revision pinned'}"
+
+    @property
+    def pinned(self) -> str:
+        """How far the files are fixed, and what a run does about those that are not."""
+        unknown = sum(not digest for digest in self.files.values())
+        told = [] if self.revision or self.folder else ["no revision is pinned, so that the newest is fetched"]
+        if unknown:
+            several = counted(len(self.files), "file")
+            told.append(f"no SHA-256 is known of {'its file' if len(self.files) == 1 else f'{unknown} of {several}'}")
+        if not told:
+            return "every file by its SHA-256" + ("" if self.folder else ", at one revision")
+        return f"{'; '.join(told)}: a run notes what it read, and goes on with the same files only"
 
     @property
     def beside(self) -> Path | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from dikast.benches.bench_files import resolved
 from dikast.benches.bench_rows import LENGTH, BenchRows, Pictures, read_rows
 from dikast.benches.brought import Brought, from_file, from_policy, with_empty_shown
 from dikast.benches.definition import Bench
@@ -232,6 +233,7 @@ def _about(
         "file": str(Path(name).resolve()) if name.endswith((".yaml", ".yml")) else "",
         "hash": bench.hash,
         "source": bench.source.name,
+        "revision": bench.source.revision or resolved(rows.files),
         "licence": bench.licence,
         "files": {each.path: each.sha256 for each in rows.files},
         "rows": len(rows.items),
@@ -254,9 +256,15 @@ def _refuse_other_rows(folder: Path, about: dict[str, Any], bench: Bench) -> Non
     before.setdefault("without", [])  # of versions that left out nothing
     if before.get("hash") in bench.hashes:
         before["hash"] = about["hash"]
-    if changed := [name for name in _DECIDES if before.get(name) != about[name]]:
+    before["files"], now = _by_name(before.get("files")), {**about, "files": _by_name(about["files"])}
+    if changed := [name for name in _DECIDES if before.get(name) != now[name]]:
         told = ", ".join(f"{name} was {before.get(name)!r:.60}, is {about[name]!r:.60}" for name in changed)
         raise UserError(f"{folder}: holds a run of other rows ({told}): give another --out")
+
+
+def _by_name(files: Any) -> Any:
+    """Files and their hashes by their last names, as earlier versions of a bench wrote some of them; sorted."""
+    return sorted((Path(path).name, digest) for path, digest in files.items()) if isinstance(files, dict) else files
 
 
 def _grades_brought(bench: Bench) -> bool:

@@ -75,6 +75,9 @@ def show(
     told = _row(bench) | {"proof": bench.proof, "from_memory": list(bench.from_memory), "checked": list(bench.checked)}
     told |= {
         "citation": bench.citation,
+        "revision": bench.source.revision,
+        "sha256": dict(bench.source.files),
+        "pinned": bench.source.pinned,
         "files": list(bench.source.files),
         "standing": bench.standing,
         "protocol": dataclasses.asdict(bench.protocol) | {"missing": bench.official.failures},
@@ -102,6 +105,7 @@ def show(
         "not checked": "; ".join(bench.from_memory),
         "checked": "; ".join(bench.checked),
         "source": f"{bench.source.name}: {', '.join(bench.source.files)}",
+        "pinned": bench.source.pinned,
         "licence": bench.licence_told,
         "asked": f"{bench.kind}: {KINDS[bench.kind]}; {rubric}",
         "prompts": _prompts_of(bench),
