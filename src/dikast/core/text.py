@@ -28,6 +28,8 @@ def printable(text: str) -> str:
     A terminal would obey the former, and the latter make text look different from what it is. Tabs and line breaks
     stay. The escapes are those of JSON, whose strings keep their meaning.
     """
+    if text.isprintable():  # what is asked of most texts, and ten times as fast
+        return text
     return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 

@@ -105,7 +105,7 @@ def test_an_address_in_a_run_folder_is_asked_only_when_it_is_named(
         done = dikast_here(*verb)
         assert done.returncode == 0, done.stderr
         assert asked == []
-    assert "name them with --items" in (tmp_path / "r.html").read_text()
+    assert "name the file that was judged with --items" in (tmp_path / "r.html").read_text()
     assert "internal-secret" not in (tmp_path / "o.jsonl").read_text()
 
 

@@ -179,6 +179,24 @@ def test_an_item_shows_texts_verdict_and_gold(viewed: Viewed) -> None:
     assert "chosen" in told
 
 
+def test_an_item_that_is_gone_or_changed_says_what_can_be_done_here(tmp_path: Path) -> None:
+    """There is no --items to name a file with: the cure is one that a folder of runs has."""
+    items = runs.write_jsonl(tmp_path / "items.jsonl", runs.rows(3))
+    grade(items, tmp_path / "runs" / "one", "mock:oracle")
+    pages = fresh(tmp_path)
+    (anchor,) = {at for at in re.findall(r"at=(v-\w+)", pages.run({"of": "one", "q": "i0"}))}
+    items.write_text(items.read_text("utf-8").replace("Is 0 even?", "Is 0 odd?"), "utf-8")
+    asked = {"run": "one", "at": anchor}
+    cure = "put the file that was judged back, or into the folder of the run"
+    assert f"1 item is no longer what was judged: the texts and pictures are left out; {cure}" in words(
+        pages.item(asked)
+    )
+    items.rename(tmp_path / "other.jsonl")
+    told = words(pages.item(asked))
+    assert f"ids and verdicts are shown, no texts; {cure}" in told
+    assert "--items" not in told
+
+
 def test_a_pair_shows_both_orders(viewed: Viewed) -> None:
     told = words(viewed.ask(first_link(viewed.page("/run", of="pairs"), "/item"))[1])
     assert "A shown first" in told

@@ -94,10 +94,7 @@ def _spell_part(part: Text | Image | Video, errors: list[DataError]) -> Any:
     return ["video", [_spell_part(frame, errors) for frame in part.frames], list(part.seconds)]
 
 
-def as_changed(items: int) -> str:
-    """What is said of so many items that are not as they were judged."""
+def as_changed(items: int, cure: str = "name the file that was judged with --items") -> str:
+    """What is said of so many items that are not as they were judged, and what to do."""
     told = "1 item is" if items == 1 else f"{items:,} items are"
-    return (
-        f"{told} no longer what was judged: the texts and pictures are left out; name the file that was judged with"
-        " --items"
-    )
+    return f"{told} no longer what was judged: the texts and pictures are left out; {cure}"

@@ -4,7 +4,7 @@ import dataclasses
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
@@ -36,9 +36,8 @@ from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item
 from dikast.core.records.files import KINDS
 from dikast.core.records.sniffing import nearest
-from dikast.core.records.sources import is_address
 from dikast.core.rubric import Rubric
-from dikast.core.runs.judge_lock import damaged_lock, engine_of, kind_of, names_version, read_lock
+from dikast.core.runs.judge_lock import damaged_lock, engine_of, kind_of, read_lock
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run import Run
 from dikast.core.runs.run_files import GOLD, KEYS, LOCK, RUBRICS, SUMMARY, VERDICTS
@@ -48,7 +47,7 @@ from dikast.core.text import counted, in_shell
 from dikast.core.verdict import DISAGREE
 from dikast.judging.notes import notes_of
 from dikast.surface.report.by_length import LengthGroup, Measured, by_length, slope_on_length
-from dikast.surface.report.contents import Contents, Thumbs, read_contents
+from dikast.surface.report.contents import JudgedItems, Thumbs
 from dikast.surface.report.gaps import Scales, slot_shift, worth_of
 from dikast.surface.report.queue import Entry, Queue, RowReader
 from dikast.surface.report.rankings import Rankings, rankings
@@ -57,7 +56,6 @@ from dikast.surface.report.report_options import Asked
 SYSTEMS = ("system_a", "system_b")  # the columns of a run that name whose responses a pair has
 MOST_LABELS = 30  # bars in a histogram of labels
 MOST_LENGTHS = 20_000  # rows whose response is measured, for the slope on length
-_AT_ONCE = 10_000  # rows beyond those of the page that are read in full at a time
 
 
 @dataclass(slots=True)
@@ -244,39 +242,21 @@ def _read(page: RunPage, asked: Asked, counts: "_Counts | None") -> None:
             counts.add(row)
     counts.tell(page)
     queued, sample, rest = counts.queue.rows(), counts.queue.sample(), counts.queue.rest()
-    found = _contents(
-        page, asked, {row["item"] for row in (*queued, *sample)} | {each.item for each in counts.measured}
-    )
+    items = JudgedItems.of(page.folder, page.lock, asked.items, cure="name the file that was judged with --items")
+    found = items.contents({row["item"] for row in (*queued, *sample)} | {each.item for each in counts.measured})
     reading = RowReader(page.folder, page.lock, _rubrics(page.folder), asked.redact)
     thumbs = Thumbs(asked.pictures, page.lock)
     shown = list(reading.entries([*queued, *sample], found, thumbs))
     if found.told and not asked.redact:
         page.missing.append(found.told)
     page.entries, page.sample, page.seed = shown[: len(queued)], shown[len(queued) :], asked.plan.seed
-    page.others = partial(_others, page, asked, reading, rest) if rest else None
+    page.others = partial(reading.streamed, rest, items) if rest else None
     ids = dict.fromkeys(entry.item for entry in page.entries)
     page.queued = [found.items[item] for item in ids if item in found.items and item not in found.changed]
     level = asked.plan.resampling.level
     page.length = slope_on_length(counts.measured, found, level)
     within = (0.0, 1.0) if page.pairwise else counts.scales.ends
     page.by_length = by_length(counts.measured, found, level, within)
-
-
-def _contents(page: RunPage, asked: Asked, wanted: set[str]) -> Contents:
-    """Those of the run's items that are wanted, from where they are now."""
-    path, columns = asked.items or str(page.lock.get("items", "")), page.lock.get("columns") or {}
-    if is_address(path) and not asked.items:  # an address that a file names is not asked
-        return Contents(note=f"the items were read from {path}: no texts are shown; name them with --items")
-    return read_contents(path, columns, wanted, names_version(page.folder))
-
-
-def _others(
-    page: RunPage, asked: Asked, reading: RowReader, rows: Sequence[Mapping[str, Any]], thumbs: Thumbs
-) -> Iterator[Entry]:
-    """Rows in full, some thousands in memory at a time."""
-    for start in range(0, len(rows), _AT_ONCE):
-        some = rows[start : start + _AT_ONCE]
-        yield from reading.entries(some, _contents(page, asked, {row["item"] for row in some}), thumbs)
 
 
 @dataclass(slots=True)

@@ -4,7 +4,8 @@ import base64
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations, product
+from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 from dikast.core.errors import DataError, DikastError
@@ -17,7 +18,7 @@ from dikast.core.records import Arrangement, scan_items
 from dikast.core.records.sources import is_address, is_data
 from dikast.core.rubric import Rubric
 from dikast.core.runs.as_judged import as_changed
-from dikast.core.runs.judge_lock import NAMES_OF
+from dikast.core.runs.judge_lock import names_version
 from dikast.core.text import counted
 from dikast.judging.run_plan import lacking_parts
 from dikast.judging.task import Shape, tasks_of
@@ -51,17 +52,18 @@ class Thumb:
 class Contents:
     """Items by id, the length of responses in characters, and a note where the items could not be read.
 
-    `changed`: those of which it turned out that they are no longer what was judged.
+    `changed`: those of which it turned out that they are no longer what was judged; `cure` says what to do then.
     """
 
     items: dict[str, Item] = field(default_factory=dict)
     note: str = ""
+    cure: str = ""
     changed: set[str] = field(default_factory=set)
 
     @property
     def told(self) -> str:
         """What is said of texts that are not there, "" where there is nothing to say."""
-        return self.note or (as_changed(len(self.changed)) if self.changed else "")
+        return self.note or (as_changed(len(self.changed), self.cure) if self.changed else "")
 
     def length(self, item: str, response: int) -> int:
         """Characters of a response, 0 where it is not known or not text."""
@@ -71,31 +73,54 @@ class Contents:
         return len(text_of(known.responses[response]))
 
 
-def read_contents(path: str, columns: Mapping[str, str], wanted: Iterable[str], names: int = NAMES_OF) -> Contents:
-    """Those of the items at `path` whose id is wanted; records that cannot be read are passed over.
+@dataclass(frozen=True, slots=True)
+class JudgedItems:
+    """The items of a run, at `path`, where it read them or where they are now, in their order; records that cannot be
+    read are passed over.
 
-    `names` says with which table of column names they are read.
+    names: with which table of column names they are read. cure: what to do where they are not there, or are others.
+    unread: why they cannot be read, "" where they can.
     """
-    left, found = set(wanted), Contents()
-    if not path or path == "-":
-        found.note = "the run read its items from standard input: the queue shows ids and verdicts, no texts"
+
+    path: str
+    columns: Mapping[str, str]
+    names: int
+    cure: str
+    unread: str
+
+    @classmethod
+    def of(cls, folder: Path, lock: Mapping[str, Any], path: str = "", *, cure: str) -> "JudgedItems":
+        """Those of the run in `folder`; `path` is where they are now, "" for where the run read them. An address that
+        only the lock names is not asked.
+        """
+        given, path = bool(path), path or str(lock.get("items") or "")
+        unread = ""
+        if not path or path == "-":
+            unread = "the run read its items from standard input: ids and verdicts are shown, no texts"
+        elif is_address(path) and not given:
+            unread = f"the items were read from {path}: no texts are shown; {cure}"
+        elif not is_address(path) and not is_data(path):
+            unread = f"the items are no longer at {path}: ids and verdicts are shown, no texts; {cure}"
+        return cls(path, lock.get("columns") or {}, names_version(folder), cure, unread)
+
+    def __iter__(self) -> Iterator[Item]:
+        if self.unread:
+            return iter(())
+        scanned = scan_items(self.path, self.columns, Arrangement(self.names))
+        return (item for item in scanned if not isinstance(item, DataError))
+
+    def contents(self, wanted: Iterable[str]) -> Contents:
+        """Those whose id is wanted."""
+        left, found = set(wanted), Contents(note=self.unread, cure=self.cure)
+        for item in self:
+            if item.id in left:
+                found.items[item.id] = item
+                left.discard(item.id)
+                if not left:
+                    break
+        if left and not self.unread:
+            found.note = f"{len(left):,} of the judged items are no longer in {self.path}"
         return found
-    if not is_address(path) and not is_data(path):
-        found.note = (
-            f"the items are no longer at {path}: the queue shows ids and verdicts only; name the file with --items"
-        )
-        return found
-    for item in scan_items(path, columns, Arrangement(names)):
-        if isinstance(item, DataError):
-            continue
-        if item.id in left:
-            found.items[item.id] = item
-            left.discard(item.id)
-            if not left:
-                break
-    if left:
-        found.note = f"{len(left):,} of the judged items are no longer in {path}"
-    return found
 
 
 class Thumbs:
@@ -189,6 +214,7 @@ class ExactPrompts:
 
     def __init__(self, lock: Mapping[str, Any]) -> None:
         self._format: Format | None = None
+        self._asked = [(parts, reads_gold) for parts in _LEFT_OUT for reads_gold in (False, True)]
         try:
             self._format = format_from(lock["format"], path="judge.lock.json")
         except (DikastError, KeyError, TypeError, ValueError, AttributeError):  # no lock, or one of another version
@@ -213,12 +239,14 @@ class ExactPrompts:
         shape: Shape = "each" if len(asked) == 1 else "both-orders"
         samples = range(sample, sample + 1)
         try:
-            for left_out, reads_gold in product(_LEFT_OUT, (False, True)):
+            for way in self._asked:
+                left_out, reads_gold = way
                 part = lacking_parts(item, left_out)
                 for task in tasks_of(
                     part, rubric, judge=judge, format=format, shape=shape, samples=samples, reads_gold=reads_gold
                 ):
                     if task.key == verdict["key"]:
+                        self._asked = [way, *(each for each in self._asked if each != way)]  # the next ones are alike
                         clips = iter(verdict.get("clips") or ())
                         return "\n\n".join(_told(each, clips) for each in self._format.ask(part, task.rubric, asked))
         except DikastError as error:

@@ -5,13 +5,14 @@ Every figure is a pure function of numbers to markup; words that came from data 
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, NewType
 
 from markupsafe import Markup, escape
 
 from dikast.core.text import printable
 
 WIDTH = 640
+Drawn = NewType("Drawn", str)  # a mark of a figure, its words escaped; pages beside a report have a million of them
 _LETTER = 10.3  # units of it that a letter takes on a phone, where it is widest
 
 
@@ -162,7 +163,7 @@ def curve(points: Sequence[tuple[float, float, float, float]], across: str, up: 
         parts.append(_line(x(0), y(0), x(1), y(1), "overall"))
     ordered = sorted(points)
     path = " ".join(f"{x(px):.1f},{y(py):.1f}" for px, py, *_ in ordered if not math.isnan(py))
-    parts.append(Markup('<polyline class="path" points="{}"/>').format(path))
+    parts.append(Drawn(f'<polyline class="path" points="{path}"/>'))
     for px, py, low, high in ordered:
         if not math.isnan(low):
             parts.append(_line(x(px), y(low), x(px), y(high), "interval"))
@@ -217,35 +218,33 @@ def _margin(names: Sequence[str]) -> float:
     return _LETTER * max((len(_short(name)) for name in names), default=0) + 20
 
 
-def _svg(height: int, parts: Sequence[Markup], label: str, *, width: int = WIDTH) -> Markup:
-    head = Markup('<svg viewBox="0 0 {} {}" role="img" aria-label="{}" style="max-width:{}px">').format(
-        width, height, label, width
-    )
-    return head + Markup("").join(parts) + Markup("</svg>")
+def _svg(height: int, parts: Sequence[Drawn], label: str, *, width: int = WIDTH) -> Markup:
+    head = f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(label)}" style="max-width:{width}px">'
+    return Markup(f"{head}{''.join(parts)}</svg>")
 
 
-def _text(x: float, y: float, text: str, anchor: str, kind: str = "", title: str = "") -> Markup:
-    inner = Markup("<title>{}</title>").format(printable(title)) if title else Markup("")
-    return Markup('<text x="{:.1f}" y="{:.1f}" text-anchor="{}" class="{}">{}{}</text>').format(
-        x, y, anchor, kind, escape(printable(text)), inner
-    )
+def _text(x: float, y: float, text: str, anchor: str, kind: str = "", title: str = "") -> Drawn:
+    inner = f"{escape(printable(text))}{_titled(title) if title else ''}"
+    return Drawn(f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" class="{kind}">{inner}</text>')
 
 
-def _rect(x: float, y: float, wide: float, tall: float, kind: str, title: str) -> Markup:
-    return Markup(
-        '<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" rx="2" class="{}"><title>{}</title></rect>'
-    ).format(x, y, wide, tall, kind, title)
+def _rect(x: float, y: float, wide: float, tall: float, kind: str, title: str) -> Drawn:
+    place = f'x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{tall:.1f}"'
+    return Drawn(f'<rect {place} rx="2" class="{kind}">{_titled(title)}</rect>')
 
 
-def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Markup:
-    return Markup('<line x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}" class="{}"/>').format(x1, y1, x2, y2, kind)
+def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Drawn:
+    return Drawn(f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" class="{kind}"/>')
 
 
-def _dot(x: float, y: float, kind: str, title: str) -> Markup:
-    return Markup('<circle cx="{:.1f}" cy="{:.1f}" r="5" class="{}"><title>{}</title></circle>').format(
-        x, y, kind, printable(title)
-    )
+def _dot(x: float, y: float, kind: str, title: str) -> Drawn:
+    return Drawn(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" class="{kind}">{_titled(title)}</circle>')
 
 
-def _mark(x: float, y: float, kind: str, title: str) -> Markup:
-    return Markup('<path d="M{:.1f} {:.1f}v16" class="{}"><title>{}</title></path>').format(x, y - 8, kind, title)
+def _mark(x: float, y: float, kind: str, title: str) -> Drawn:
+    return Drawn(f'<path d="M{x:.1f} {y - 8:.1f}v16" class="{kind}">{_titled(title)}</path>')
+
+
+def _titled(text: str) -> Drawn:
+    """What a figure tells of a mark that is pointed at, or read aloud."""
+    return Drawn(f"<title>{escape(printable(text))}</title>")

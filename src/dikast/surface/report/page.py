@@ -4,7 +4,7 @@ import base64
 import hashlib
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from importlib.metadata import version
 from importlib.resources import files
 from typing import NamedTuple
@@ -143,6 +143,8 @@ def page_environment() -> jinja2.Environment:
     environment.globals.update(
         distribution=figures.distribution, one_line=one_line, stretches=stretches, clipped=clipped
     )
+    levels = vars(environment.get_template("levels.html.j2").make_module())["levels"]
+    environment.globals["levels"] = lru_cache(maxsize=1024)(levels)  # the same in thousands of rows
     return environment
 
 

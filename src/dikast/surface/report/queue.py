@@ -6,7 +6,7 @@ import heapq
 import itertools
 import math
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -86,9 +86,9 @@ class Entry:
         return [claim for said in self.said for claim in said.claims]
 
     @property
-    def labels(self) -> set[str]:
+    def labels(self) -> frozenset[str]:
         """The labels that were given."""
-        return {said.label for said in self.said}
+        return frozenset(said.label for said in self.said)
 
     @property
     def search(self) -> str:
@@ -171,12 +171,15 @@ def _sorted(heap: list[tuple[float, int, dict[str, Any]]]) -> list[dict[str, Any
 
 @dataclass(frozen=True, slots=True)
 class RowReader:
-    """What rows are read in full with: run, lock and rubrics. `redact` leaves out all texts and pictures."""
+    """What rows are read in full with: run, lock and rubrics. `redact` leaves out all texts and pictures; `at_once` is
+    how many of the rows beyond a page are read at a time.
+    """
 
     folder: Path
     lock: Mapping[str, Any]
     rubrics: Mapping[str, Rubric]
     redact: bool
+    at_once: int = 10_000
 
     def entries(self, rows: Sequence[Mapping[str, Any]], contents: Contents, thumbs: Thumbs) -> Iterator[Entry]:
         """The rows with what was asked and what was said, in their order."""
@@ -193,6 +196,23 @@ class RowReader:
             elif item is not None:
                 add_texts(entry, item, place_of(row)[3], thumbs)
             yield entry
+
+    def streamed(self, rows: Sequence[Mapping[str, Any]], items: Iterable[Item], thumbs: Thumbs) -> Iterator[Entry]:
+        """Many rows in the order of their items, which are read once; rows whose item is not there come last."""
+        waiting: dict[str, list[Mapping[str, Any]]] = {}
+        for row in rows:
+            waiting.setdefault(row["item"], []).append(row)
+        found, some = Contents(), list[Mapping[str, Any]]()
+        for item in items:
+            if mine := waiting.pop(item.id, None):
+                found.items[item.id] = item
+                some += mine
+            if len(some) >= self.at_once:
+                yield from self.entries(some, found, thumbs)
+                found, some = Contents(), []
+        some += itertools.chain.from_iterable(waiting.values())
+        for start in range(0, len(some), self.at_once):
+            yield from self.entries(some[start : start + self.at_once], found, thumbs)
 
 
 def no_prompt(verdict: Mapping[str, Any], rubric: Rubric) -> str:

@@ -15,14 +15,13 @@ import jinja2
 from markupsafe import Markup
 
 from dikast.core.errors import DataError, UserError
-from dikast.core.records.sources import is_address
 from dikast.core.rubric import Rubric
 from dikast.core.runs.as_judged import is_as_judged
-from dikast.core.runs.judge_lock import names_version, read_lock
+from dikast.core.runs.judge_lock import read_lock
 from dikast.core.runs.lines import open_line
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run_files import RUBRICS, VERDICTS
-from dikast.surface.report.contents import MOST_PICTURES, Contents, ExactPrompts, Thumbs, read_contents
+from dikast.surface.report.contents import MOST_PICTURES, ExactPrompts, JudgedItems, Thumbs
 from dikast.surface.report.page import asset, asset_hash, page_environment
 from dikast.surface.report.queue import Entry, add_texts, entry_of, no_prompt, place_of
 from dikast.surface.report.subject import prompt_of
@@ -34,6 +33,7 @@ from dikast.surface.viewer.run_index import BEHIND, Listed, RunIndex
 
 PAGE = 100  # rows of a page
 _ROOM = "dikast.surface.viewer"
+_CURE = "put the file that was judged back, or into the folder of the run"
 _SORTS = {"newest": "written desc", "name": "path", "judge": "judge", "most rows": "planned desc",
           "most failures": "failed * 1.0 / max(answered, 1) desc",
           "least like gold": "differing * 1.0 / max(compared, 1) desc"}  # fmt: skip
@@ -214,9 +214,10 @@ class ViewerPages:
         kept, offsets = found
         folder = self.root / run.path
         verdicts = [_verdict_at(folder, offset) for offset in offsets]
-        contents = self._contents(folder, str(kept["item"]))
-        item = contents.items.get(str(kept["item"]))
         lock = read_lock(folder) or {}
+        moved = found_above(folder, str(lock.get("items") or ""))
+        contents = JudgedItems.of(folder, lock, str(moved or ""), cure=_CURE).contents([str(kept["item"])])
+        item = contents.items.get(str(kept["item"]))
         prompt = no_prompt if item is None else partial(ExactPrompts(lock).of, item)
         entry = entry_of(kept, verdicts, _rubrics(folder), prompt, redact=False)
         if item is not None and not is_as_judged(item, verdicts):
@@ -225,15 +226,6 @@ class ViewerPages:
             add_texts(entry, item, place_of(kept)[3], Thumbs(pictures, lock))
         hashes = verdicts[0].get("hashes") or {}
         return entry, contents.told, tuple(hashes.get(name) for name in ("judge", "format", "rubric", "item"))
-
-    def _contents(self, folder: Path, item: str) -> Contents:
-        """The item of a run, from where the run read it, or from the same file in or above the run's folder."""
-        lock = read_lock(folder) or {}
-        told = str(lock.get("items") or "")
-        if is_address(told):  # an address that a file names is not asked
-            return Contents(note=f"the items were read from {told}: no texts are shown")
-        path = found_above(folder, told) or Path(told)
-        return read_contents(str(path) if told else "", lock.get("columns") or {}, [item], names_version(folder))
 
     def _page(self, kind: str, title: str, trail: Sequence[tuple[str, str]] = (), **values: Any) -> str:
         return self._template.render(

@@ -15,8 +15,13 @@ from PIL import Image
 import runs
 from browser import Browser
 from dikast.audit.plan import AuditPlan
+from dikast.audit.tables.run_rows import RunRows
+from dikast.core.runs.judge_lock import read_lock
+from dikast.core.runs.rubrics import load_rubrics
+from dikast.core.runs.run_files import VERDICTS
 from dikast.surface.report.collect import RunPage, collect
-from dikast.surface.report.queue import Queue
+from dikast.surface.report.contents import JudgedItems, Thumbs
+from dikast.surface.report.queue import Queue, RowReader, kept_of
 from dikast.surface.report.report_options import Asked
 from dikast.surface.report.table_page import collect_table
 
@@ -145,6 +150,27 @@ def test_no_row_is_forgotten() -> None:
     queue = _offered(50, 7, 5, 3)
     rows = [*queue.rows(), *queue.sample(), *queue.rest()]
     assert sorted(row["line"] if "line" in row else row["lines"][0] for row in rows) == list(range(50))
+
+
+def test_the_rest_is_read_once_in_the_order_of_the_items(tmp_path: Path) -> None:
+    """Whatever the order of the verdicts and however many are held at a time; without an item a row comes last."""
+    items = runs.write_jsonl(tmp_path / "items.jsonl", runs.rows(40))
+    runs.dikast_here("grade", items, "--judge", "mock:oracle", "--rubric", "helpfulness", "--out", tmp_path / "run",
+                     "-q")  # fmt: skip
+    verdicts = (tmp_path / "run" / VERDICTS).read_bytes().splitlines(keepends=True)
+    random.Random(5).shuffle(verdicts)
+    (tmp_path / "run" / VERDICTS).write_bytes(b"".join(verdicts))
+    lock = read_lock(tmp_path / "run")
+    assert lock is not None
+    rows = [kept_of(row, None) for row, _ in RunRows(str(tmp_path / "run"))]
+    names = [f"i{k}" for k in range(40)]
+    assert [row["item"] for row in rows] != names
+    reader = RowReader(tmp_path / "run", lock, load_rubrics(tmp_path / "run"), redact=False, at_once=7)
+    every = JudgedItems.of(tmp_path / "run", lock, cure="")
+    there = (item for item in every if item.id != "i11")  # can be read once only
+    found = list(reader.streamed(rows, there, Thumbs()))
+    assert [each.item for each in found] == [*(name for name in names if name != "i11"), "i11"]
+    assert [bool(each.responses) for each in found] == [True] * 39 + [False]
 
 
 def test_a_page_says_what_it_holds_and_who_asks_gets_the_rest(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def beside(page: Path) -> str:
 def write_rest(
     report: Path, pages: Sequence[RunPage], left: Sequence[Sequence[Entry]], title: str, pictures: int
 ) -> list[Path]:
-    """Write the rows that `report` does not hold: those `left` over of each run, then its others as the run has them.
+    """Write the rows that `report` does not hold: those `left` over of each run, then its others in the items' order.
 
     Pages that an earlier report left in the folder are removed. UserError where the folder cannot be made.
     """
