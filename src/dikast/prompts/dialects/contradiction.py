@@ -125,7 +125,7 @@ _LOOK_BACK, _LOOK_ON = 120, 300
 def settled(text: str, reading: Reading, target: Target, *, prose: bool) -> Reading:
     """The reading, or none with the reason where the reply contradicts the verdict that counts.
 
-    `prose` readings have weighed the sentences of the reply already.
+    `prose` readings in words have weighed the sentences of the reply already.
     """
     stated = reading.stated
     if stated is None or stated.label is None:
@@ -139,7 +139,7 @@ def settled(text: str, reading: Reading, target: Target, *, prose: bool) -> Read
         or ("" if stated.words else _unframed(text, stated, reading, target))
         or _taken_back(text, stated, reading.remarks, target)
     )
-    if not reason and not prose:
+    if not reason and not (prose and stated.words):
         reason = _opposite(f"{reading.remarks}\n{text[stated.end :]}", stated, target)
     return replace(reading, stated=None, reason=reason, earlier=()) if reason else reading
 
@@ -255,7 +255,7 @@ def _divided(text: str, stated: Stated, target: Target) -> str:
 
 def _opposite(rest: str, stated: Stated, target: Target) -> str:
     slot = _slot(stated.label, target)
-    said = (concession(rest) or firmest(rest)) if slot is not None else None
+    said = (concession(rest) or firmest(rest, limited=True)) if slot is not None else None
     if said is None or said.slot == slot:
         return ""
     excerpt = rest[said.start : said.end]

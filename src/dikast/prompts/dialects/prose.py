@@ -92,9 +92,9 @@ def weigh(text: str, found: list[Sentence], target: Target) -> Reading:
     return Reading(_stated(text, chosen, target), feedback=text.strip(), earlier=earlier)
 
 
-def firmest(text: str) -> Sentence | None:
-    """The last of the most firmly stated verdicts in words or brackets, if there are any."""
-    said = (each for each in sentences(text) if each.grade != "conceded")
+def firmest(text: str, *, limited: bool = False) -> Sentence | None:
+    """The last of the most firmly stated verdicts in words or brackets, if there are any; `limited` as `statements`."""
+    said = (each for each in sentences(text, limited=limited) if each.grade != "conceded")
     return max(said, key=lambda each: (_RANK[each.grade], each.start), default=None)
 
 
@@ -105,9 +105,9 @@ def concession(rest: str) -> Sentence | None:
     )
 
 
-def sentences(text: str) -> list[Sentence]:
+def sentences(text: str, *, limited: bool = False) -> list[Sentence]:
     """Every verdict in words or brackets, in order; repetitions of the choices are left out."""
-    found = sorted({*statements(text), *_labels(text)}, key=lambda each: (each.start, each.end))
+    found = sorted({*statements(text, limited=limited), *_labels(text)}, key=lambda each: (each.start, each.end))
     echoes = set()
     for i, (one, two) in enumerate(pairwise(found)):
         gap = text[one.end : two.start]

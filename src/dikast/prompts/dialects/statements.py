@@ -55,8 +55,8 @@ _SPAN = 400  # characters that no pattern exceeds
 _BEGINNING, _END = 4_000, 24_000  # characters of a reply that are read
 
 
-def statements(text: str) -> Iterator[Sentence]:
-    """Every verdict in words, unordered; the caller sorts.
+def statements(text: str, *, limited: bool = False) -> Iterator[Sentence]:
+    """Every verdict in words, unordered; the caller sorts. With `limited` also conclusions that name an aspect.
 
     Of a very long reply only its beginning and its end are read. Patterns are tried only near the words that they need,
     which are found first.
@@ -72,11 +72,11 @@ def statements(text: str) -> Iterator[Sentence]:
     for option in _found(phrases.OPTION, text, near[phrases.CUE_BETTER]):
         for pattern in _FROM_OPTION:
             match = pattern.match(text, option.start())
-            if match is not None and (found := _option(text, match, pattern, naming)):
+            if match is not None and (found := _option(text, match, pattern, naming, limited=limited)):
                 yield found
     for pattern, cue in _FROM_WORDS.items():
         for match in _found(pattern, text, near[cue]):
-            if found := _option(text, match, pattern, naming):
+            if found := _option(text, match, pattern, naming, limited=limited):
                 yield found
     for pattern in (phrases.TIE, phrases.TIE_ANNOUNCED, phrases.TIE_LINE):
         for match in _found(pattern, text, near[phrases.CUE_EVEN]):
@@ -112,20 +112,23 @@ def _naming(text: str) -> _Naming | None:
     return _Naming(*max(names, key=lambda name: (name[0] in phrases.RESPONSES, names[name]))) if names else None
 
 
-def _option(text: str, match: re.Match[str], pattern: re.Pattern[str], naming: _Naming | None) -> Sentence | None:
+def _option(
+    text: str, match: re.Match[str], pattern: re.Pattern[str], naming: _Naming | None, *, limited: bool
+) -> Sentence | None:
     named = match.groupdict()
     kind = named.get("kind") or ""
     about_verdict = phrases.ABOUT_VERDICT.search(kind) is not None
     announced = pattern is phrases.ANNOUNCED_MORE or (pattern is phrases.NAMED and about_verdict)
     if naming is not None and not (announced and match["bare"]) and _foreign(match, naming):
         return None
-    if not _follows(text, match, pattern):
+    aspect = phrases.ASPECT_AFTER.match(text, match.end()) is not None
+    if not (limited and aspect) and not _follows(text, match, pattern):
         return None
     grade = _grade(text, match, announced=announced or pattern is phrases.CHOSEN)
     if grade is None or (pattern is phrases.COMPARED and _of_something(text, match)):
         return None
     weak = grade in ("conceded", "loose", "plain")
-    if phrases.ASPECT_AFTER.match(text, match.end()):
+    if aspect and (weak or not limited):
         return None
     if weak and phrases.ASPECT_BEFORE.search(_line_before(text, match)):
         return None
