@@ -134,6 +134,10 @@ def test_own_columns_and_own_rubric() -> None:
         ({"report": "page.html"}, r"dikast.report\(run, FILE\) writes a report"),
         ({"one_order": True}, "unknown keyword 'one_order'"),
         ({"map": ["response"]}, "write FIELD=COLUMN"),
+        ({"model": "gpt-4o"}, "unknown keyword 'model': the judge is the second argument"),
+        ({"criteria": "Is it polite?"}, "rubric= takes words"),
+        ({"concurrency": 3}, "it belongs to the judge, as in 'openai:MODEL,concurrency=8'"),
+        ({"progress": True}, "watch=FUNCTION is called with the progress"),
     ],
 )
 def test_keywords_that_cannot_be_meant(options: dict[str, Any], told: str) -> None:

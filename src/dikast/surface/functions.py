@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,7 @@ from dikast.surface.judge_runs import (
     tell_equal,
 )
 from dikast.surface.keywords import ROWS, Groups, filled, named_rows, show_keywords
+from dikast.surface.progress import telling
 from dikast.surface.verbs import leaves_of
 
 _MOST_ERRORS = 20
@@ -56,8 +57,9 @@ def grade(items: Any, judge: Judges, rubric: Rubrics | None = None, **options: A
     Items, a pandas or polars frame, a pyarrow table, a `datasets.Dataset`, a dict of lists, which are columns. judge: a
     spec or an engine, or several, which are a panel. out: the run folder, which an interrupted call goes on with, and
     in which rows are kept as `items.jsonl`; without one a temporary folder that lives as long as the `Run`. watch:
-    called with the progress at the start and after each verdict. Raises UserError for anything that cannot be used, all
-    mistakes at once, before a model is asked, and RunError where a server never answers.
+    called with the progress at the start and after each verdict; without it, a Jupyter notebook shows a line. Raises
+    UserError for anything that cannot be used, all mistakes at once, before a model is asked, and RunError where a
+    server never answers.
     """
     return _judged("grade", items, judge, rubric, **options)
 
@@ -141,7 +143,7 @@ def _judged(
             made = judges_of(told, judges, rubric, format, mistakes)
             names = [str(getattr(each, "name", each)) for each in judges]
             with leaving_nothing(folder), _source(items, told, columns or {}, folder, made) as source:
-                done = run_judges(told, names, made, source, folder, lambda: nullcontext(watch))
+                done = run_judges(told, names, made, source, folder, lambda: telling(watch))
                 stop_if_given_up(done.each)
         run = Run(folder)
     except BaseException:

@@ -21,6 +21,15 @@ _ELSEWHERE = {  # options of the command line alone: what stands in their place
     "quiet": "nothing is printed; watch=FUNCTION is called with the progress",
     "dry_run": "dikast grade FILE --dry-run checks everything without asking",
 }
+_OF_A_JUDGE = "it belongs to the judge, as in 'openai:MODEL,concurrency=8'"
+_MEANT = {  # keywords of other libraries
+    **dict.fromkeys(("model", "llm", "engine", "evaluator"), "the judge is the second argument, judge='openai:MODEL'"),
+    **dict.fromkeys(("criterion", "criteria", "prompt"), "rubric= takes words, a file or a built-in name"),
+    **dict.fromkeys(("output", "output_dir", "save", "folder"), "out= names the run folder"),
+    **dict.fromkeys(("concurrency", "max_concurrency", "timeout", "retries", "batch_size"), _OF_A_JUDGE),
+    **dict.fromkeys(("columns", "mapping"), "map={FIELD: COLUMN} reads a field from a column"),
+    **dict.fromkeys(("progress", "verbose", "show_progress"), "watch=FUNCTION is called with the progress"),
+}
 Groups = Mapping[str, type[Any]]
 
 
@@ -40,7 +49,8 @@ def filled(
             if key in _ELSEWHERE:
                 mistakes.tell(f"{key} is an option of the command line alone: {_ELSEWHERE[key]}")
                 continue
-            mistakes.tell(unknown_keyword(key, {*known, *named}))
+            told = unknown_keyword(key, {*known, *named})
+            mistakes.tell(f"unknown keyword {key!r}: {_MEANT[key]}" if key in _MEANT else told)
             continue
         asked = keys_of(groups[known[key]])[key]
         if key == "map" and isinstance(value, Mapping):

@@ -1,14 +1,19 @@
-"""Progress on stderr: a live line on a terminal from the first second, a plain line now and then elsewhere."""
+"""Progress on stderr: a live line on a terminal from the first second, a plain line now and then elsewhere. In a
+Jupyter notebook: a line below the cell.
+"""
 
+import importlib
 import shutil
 import sys
 import threading
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dikast.core.text import printable
-from dikast.judging.watching import Progress
+from dikast.judging.watching import Progress, Watcher
 
 if TYPE_CHECKING:
     from dikast.corpus.pipeline.stage import StageReport
@@ -17,6 +22,7 @@ _PLAIN_EVERY = 30.0
 _PLAIN_FIRST = 2.0
 _PLAIN_WAITING = 5.0  # between two lines that say what is waited for
 _LIVE_EVERY = 0.1
+_NOTEBOOK_FIRST = 1.0  # seconds after which a notebook shows a line: shorter calls leave its outputs as they are
 _BEAT = 0.2  # seconds between two looks at what goes on while no verdict comes
 _REASONS = 3  # that a line names
 _REASON, _NARROW = 20, 70  # characters of what is waited for where not all fits, half below this width
@@ -79,7 +85,34 @@ class ProgressLine:
             self._shown = now = time.monotonic()
             wide = shutil.get_terminal_size().columns - 1 if self.live and not end else None
             line = line_of(progress, progress.seconds + (0.0 if self._over.is_set() else now - self._heard), wide)
-            print(f"\r\x1b[K{line}" if self.live else line, end=end, file=sys.stderr, flush=True)  # noqa: T201
+            self._write(line, end)
+
+    def _write(self, line: str, end: str) -> None:
+        print(f"\r\x1b[K{line}" if self.live else line, end=end, file=sys.stderr, flush=True)  # noqa: T201
+
+
+class NotebookLine(ProgressLine):
+    """The same as one output of a notebook's cell, which is replaced while the run goes on."""
+
+    def __init__(self, display: Callable[..., Any]) -> None:
+        super().__init__()
+        self.live, self._display, self._output = True, display, None
+
+    def _write(self, line: str, end: str) -> None:
+        shown = {"text/plain": line}
+        if self._output is not None:
+            self._output.update(shown, raw=True)
+        elif time.monotonic() - self._began >= _NOTEBOOK_FIRST:
+            self._output = self._display(shown, raw=True, display_id=True)
+
+
+def telling(watch: Watcher | None) -> AbstractContextManager[Watcher | None]:
+    """The caller's own watcher; where there is none, a line in a Jupyter notebook, and nothing elsewhere."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if watch is None and ipython is not None else None
+    if getattr(shell, "kernel", None) is None:
+        return nullcontext(watch)
+    return NotebookLine(importlib.import_module("IPython.display").display)
 
 
 class _Part(NamedTuple):

@@ -1,4 +1,4 @@
-"""The line that shows how a run goes: on a terminal from the first second, elsewhere now and then."""
+"""The line that shows how a run goes: on a terminal and in a notebook from the first second, elsewhere now and then."""
 
 import os
 import pty
@@ -9,6 +9,7 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from dikast.surface.functions import grade as grade_rows
 from dikast.surface.progress import ProgressLine, line_of
 from dikast.testing.faults import Faults, FaultServer, Spoilt
 from engines.http_servers import write_items
+from stand_in import environment
 
 
 def dikast(*arguments: object) -> list[str]:
@@ -232,3 +234,34 @@ def test_a_budget_of_money_needs_a_price(tmp_path: Path, monkeypatch: pytest.Mon
         run = grade_rows(rows, server.spec, "helpfulness", budget="money=1", price="1,2")
     usage = run.summary["usage"]
     assert usage["cost"] == pytest.approx((usage["tokens_in"] + 2 * usage["tokens_out"]) / 1e6)
+
+
+GRADE = """
+rows = [{{"question": f"q{{i}}", "answer": "a"}} for i in range({n})]
+run = dikast.grade(rows, {spec!r}, "helpfulness"{more})
+"""
+
+
+def outputs(cells: list[str], variables: dict[str, str], folder: Path) -> list[list[dict[str, Any]]]:
+    """What a kernel displays for each cell, without what goes to stderr."""
+    nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
+    pytest.importorskip("ipykernel")
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(each) for each in cells])
+    nbclient.NotebookClient(notebook, kernel_name="python3").execute(cwd=str(folder), env=variables)
+    return [[each for each in cell.outputs if each.output_type != "stream"] for cell in notebook.cells]
+
+
+def test_a_call_of_more_than_a_second_shows_one_line(tmp_path: Path) -> None:
+    with FaultServer("Sound.\nVerdict: 4", model="judge", latency=0.5) as server:
+        spec = f"{server.spec},concurrency=4"
+        cells = [
+            "import dikast",
+            GRADE.format(n=20, spec=spec, more=""),
+            GRADE.format(n=20, spec=spec, more=", watch=lambda progress: None"),
+            GRADE.format(n=1, spec=spec, more=""),
+        ]
+        _, long, watched, brief = outputs(cells, environment(server, tmp_path), tmp_path)
+    (line,) = [each["data"]["text/plain"] for each in long]
+    assert line.startswith("20 of 20 verdicts, ")
+    assert ", 0:00 left, " in line
+    assert (watched, brief) == ([], [])
