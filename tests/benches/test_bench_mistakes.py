@@ -131,6 +131,14 @@ def test_a_count_of_right_responses_fits_the_responses(right: float, said: str, 
     assert said in found
 
 
+@pytest.mark.parametrize("value", [2, -1, 0.5, True, "2", {"x": 1}])
+def test_gold_of_a_pair_names_one_of_two_responses(value: Any, tmp_path: Path) -> None:
+    rows = [{"q": "?", "a": "x", "b": "y", "won": each} for each in (0, "1", value)]
+    said = told(own(tmp_path, rows, **PAIRS, gold={"column": "won"}))
+    assert f"rows.jsonl:3: field 'won': {value!r} is no choice between two responses: say under 'values' of 'go" in said
+    assert len(said.splitlines()) == 2
+
+
 @pytest.mark.parametrize("part", ["reference", "media"])
 def test_leaving_out_what_no_item_has_is_refused(part: str, tmp_path: Path) -> None:
     bench = own(tmp_path, ROWS, **BROUGHT)
@@ -242,5 +250,5 @@ def test_a_run_without_a_pinned_revision_notes_its_commit_and_goes_on_with_the_s
         monkeypatch.setattr(Moving, "commit", "decade" + "0" * 34)
         forget()
         moved = str(run(*words).exception)
-        assert "holds a run of other rows (files was " in moved
-        assert about["files"]["rows.jsonl"][:16] in moved
+        digest = about["files"]["rows.jsonl"]
+        assert f"holds a run of other rows (the SHA-256 of rows.jsonl was {digest[:16]}..., is " in moved

@@ -539,7 +539,7 @@ def test_a_policy_that_answers_nothing_does_not_block_the_next(tmp_path: Path) -
     bench, out = own(tmp_path, [{"id": "1", "q": "Why?"}], **keys), tmp_path / "out"
     words = ("run", bench, "--judge", "mock:constant", "--data", tmp_path, "--out", out, "-q")
     failed = run(*words, "--policy", "mock:failing,errors=1,unparsed=0")
-    assert "answered none" in str(failed.exception)
+    assert re.search(r"answered none of 1 prompt: \w.*mock", str(failed.exception))  # with the reason of the first
     assert not (out / "mine/responses.jsonl").exists()
     (out / "mine").mkdir(parents=True, exist_ok=True)
     (out / "mine/responses.jsonl").write_text("")  # as earlier versions left it

@@ -82,6 +82,8 @@ def _file(bench: Bench, path: str, digest: str, local: Path, data: Path | None, 
     found = sha256_of(local)
     if digest and found != digest and not unverified:
         told = "it has moved since, or was changed" if data is None else "it is another revision, or was changed"
+        if data is not None and data == bench.source.beside:
+            told = "it was changed since (if that was meant, write its hash under 'files')"
         raise UserError(
             f"{bench.name}: {path}: the file's SHA-256 is {found[:16]}..., the bench's {digest[:16]}...: {told}. "
             "Refused, since figures would not be comparable (--unverified-rows accepts it, and every figure says so)"

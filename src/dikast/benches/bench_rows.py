@@ -279,7 +279,7 @@ def _maker(bench: Bench, rubrics: Mapping[str, dict[str, Any]], data: Path | Non
         if bench.responses == "to be brought" and bench.kind == "scores":
             found = {name: value for name, value in found.items() if name not in ("response", "responses")}
         if bench.gold is not None:
-            found["gold"] = gold_by_response(gold_of_row(bench, row), found)
+            found["gold"] = gold_by_response(bench, gold_of_row(bench, row), found)
         meta = {
             name: group_of_row(row, column, file.path) for name, column in bench.groups.items() if column != CRITERION
         }

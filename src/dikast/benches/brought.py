@@ -10,6 +10,7 @@ from dikast.core.item import Item
 from dikast.core.part import Content, Text, text_of
 from dikast.core.records import read_records, write_records
 from dikast.core.records.items import read_repeated
+from dikast.core.secrets import without_secrets
 from dikast.core.text import counted
 from dikast.engines.base import Engine, Request, Sampling
 from dikast.prompts.ask import as_given
@@ -145,7 +146,7 @@ def from_policy(items: Sequence[Item], engine: Engine, sampling: Sampling, folde
     if others := sorted({str(each["policy"]) for each in before} - {engine.name}):
         raise UserError(f"{path}: holds responses of {', '.join(others)}, not of {engine.name}: give another --out")
     known, failed = {str(each["id"]): str(each["response"]) for each in before}, 0
-    left = [item for item in items if item.id not in known]
+    left, why = [item for item in items if item.id not in known], ""
 
     def requests(part: Sequence[Item]) -> Iterator[Request]:
         for item in part:
@@ -154,13 +155,13 @@ def from_policy(items: Sequence[Item], engine: Engine, sampling: Sampling, folde
     for start in range(0, len(left), _AT_ONCE):
         for each in engine.stream(requests(left[start : start + _AT_ONCE])):
             if each.finish == "error" or not each.text.strip():
-                failed += 1
+                failed, why = failed + 1, why or str(each.error or "an empty answer")
             else:
                 known[each.key] = each.text
         if known:  # a file without records would stand in the way of another try
             write_records(path, ({"id": i, "response": text, "policy": engine.name} for i, text in known.items()))
     if not known:
-        raise UserError(f"{engine.name}: answered none of {counted(len(items), 'prompt')}")
+        raise UserError(f"{engine.name}: answered none of {counted(len(items), 'prompt')}: {without_secrets(why)}")
     found = [replace(i, responses=(*i.responses, (Text(known[i.id]),))) for i in items if i.id in known]
     told = (f"responses sampled from {engine.name}",)
     return Brought(found, (*told, f"{counted(failed, 'prompt')} without an answer left out") if failed else told)

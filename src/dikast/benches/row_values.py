@@ -118,9 +118,10 @@ def gold_of_row(bench: Bench, row: Mapping[str, Any]) -> Any:
     if not said:
         return None
     chosen = said if bench.pairs and gold.rule != "mean" else []
-    words = [each for each in chosen if isinstance(each, str) and not each.strip().isdigit()]
-    if unknown := [word for word in words if not is_preference(word, 2)]:
-        cure = f"say under 'values' of 'gold' what its words mean, such as {{{unknown[0]}: a}} (a, b or tie)"
+    indices = [int(each) if isinstance(each, str) and each.strip() in ("0", "1") else each for each in chosen]
+    if unknown := [each for each in indices if not is_preference(each, 2)]:
+        shown = unknown[0] if isinstance(unknown[0], str | int) else "WORD"
+        cure = f"say under 'values' of 'gold' what its values mean, such as {{{shown}: a}} (a, b or tie)"
         raise DataError(f"{unknown[0]!r:.60} is no choice between two responses: {cure}", field=gold.column[0])
     if gold.rule == "first":
         return said[0]
@@ -155,14 +156,15 @@ def _said(gold: GoldMap, row: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def gold_by_response(gold: Any, found: Mapping[str, Any]) -> Any:
+def gold_by_response(bench: Bench, gold: Any, found: Mapping[str, Any]) -> Any:
     """Gold of each response: `{"right": [1, 0, 0, 0]}` of a count of right ones, which come first; `{"places": [...]}`,
     from 1, of letters from best to worst. DataError for letters that are no order of the responses.
     """
-    if not isinstance(gold, dict):
+    told = bench.gold
+    if told is None or not (told.count or told.order):
         return gold
     n = len(found.get("responses", ()))
-    if "right" in gold:
+    if told.count:
         if not 1 <= gold["right"] <= n:
             raise DataError(f"says that {gold['right']} of {counted(n, 'response')} are right: at least 1, and no more")
         return {"right": [int(place < gold["right"]) for place in range(n)]}

@@ -1,7 +1,7 @@
 """Runs of benches: their rows as the items of an ordinary run of `grade` or `compare`, and `bench.json`."""
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -256,15 +256,20 @@ def _refuse_other_rows(folder: Path, about: dict[str, Any], bench: Bench) -> Non
     before.setdefault("without", [])  # of versions that left out nothing
     if before.get("hash") in bench.hashes:
         before["hash"] = about["hash"]
-    before["files"], now = _by_name(before.get("files")), {**about, "files": _by_name(about["files"])}
-    if changed := [name for name in _DECIDES if before.get(name) != now[name]]:
-        told = ", ".join(f"{name} was {before.get(name)!r:.60}, is {about[name]!r:.60}" for name in changed)
-        raise UserError(f"{folder}: holds a run of other rows ({told}): give another --out")
+    changed = [name for name in _DECIDES if name != "files" and before.get(name) != about[name]]
+    names = {"hash": "the fingerprint of the bench's description"}
+    told = [f"{names.get(each, each)} was {before.get(each)!r:.60}, is {about[each]!r:.60}" for each in changed]
+    if told := [*told, *_changed_files(before.get("files"), about["files"])]:
+        raise UserError(f"{folder}: holds a run of other rows ({', '.join(told)}): give another --out")
 
 
-def _by_name(files: Any) -> Any:
-    """Files and their hashes by their last names, as earlier versions of a bench wrote some of them; sorted."""
-    return sorted((Path(path).name, digest) for path, digest in files.items()) if isinstance(files, dict) else files
+def _changed_files(before: Any, now: Mapping[str, str]) -> Iterator[str]:
+    """Which files have other bytes than before, by their last names, as earlier versions wrote some of them."""
+    held = {(Path(path).name, digest) for path, digest in before.items()} if isinstance(before, dict) else set()
+    read = {(Path(path).name, digest) for path, digest in now.items()}
+    for name in sorted({name for name, _ in held ^ read}):
+        was, found = ([f"{digest:.16}..." for each, digest in files if each == name] for files in (held, read))
+        yield f"the SHA-256 of {name} was {' or '.join(was) or 'not read'}, is {' or '.join(found) or 'not read'}"
 
 
 def _grades_brought(bench: Bench) -> bool:
