@@ -197,7 +197,9 @@ class GoldCheck:
                 self.guesses_off += 1
                 self._alone |= alone
                 due = "does not say which response is better" if alone else f"is not on {scale_text(scale)}"
-                self._guess = self._guess or f"{value!r} {due}"
+                place = item.origin.replace("\\", "/").rpartition("/")[2]
+                at = f" ({place})" if place.rpartition(":")[2].isdigit() else ""
+                self._guess = self._guess or f"{value!r}{at} {due}"
             return
         number = gold_number(value, scale)
         if number is None:

@@ -14,6 +14,7 @@ from dikast.core.records import Arrangement, write_items
 from dikast.core.records.column_cures import lacking
 from dikast.core.records.several_files import Origins, answers_of_models, joined_items, names_of
 from dikast.core.runs.run_files import KEYS, VERDICTS
+from dikast.core.text import in_shell
 from dikast.judging.run_options import RunOptions
 from dikast.judging.run_plan import Source
 from dikast.surface.judge_runs import tell_columns, tell_equal, with_choice
@@ -21,6 +22,7 @@ from dikast.surface.judge_runs import tell_columns, tell_equal, with_choice
 _log = logging.getLogger(__name__)
 ITEMS = "items.jsonl"  # of several files and of rows in memory, in the run folder
 _MOST_ERRORS = 20
+_NAMED = 5  # files that a message names
 
 
 @contextmanager
@@ -84,7 +86,9 @@ def _good(
     for path, reading in readings.items():
         if needed == 2 and len(readings) > 1 and all(items[each] == short[each] for each in readings):
             told = "no item has two responses, and those of several files are not joined: give one file whose rows have"
-            raise DataError(f"{told} both (columns response_a and response_b)", path=path)
+            named = " ".join([*map(in_shell, list(readings)[:_NAMED]), *["..."] * (len(readings) > _NAMED)])
+            told += f" both (columns response_a and response_b); `dikast grade {named}` scores each response, and says"
+            raise DataError(f"{told} which file's are better", path=path)
         if items[path] and items[path] == short[path] and reading.columns:
             raise DataError(
                 lacking(needed, reading.columns, reading.mapped, reading.lengths, reading.nested), path=path

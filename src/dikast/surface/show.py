@@ -79,7 +79,7 @@ def _show_one(summary: dict[str, Any]) -> None:
         if note.startswith("columns: "):
             continue  # told before the first question
         echo(f"note        {note}")
-    echo(f"no verdict  {_rate(summary['failure_rate'])} {_counts(summary['status'], skip='ok')}")
+    echo(f"no verdict  {_rate(summary['failure_rate'])} {_counts(summary['status'], skip='ok')}".rstrip())
     for reason, count in summary["failures"].items():
         echo(f"            {count:,} x {reason}" if count == 1 else f"            {count:,} x such as {reason}")
     if summary["forced_share"]["n"]:

@@ -61,6 +61,8 @@ def test_files_of_single_responses_are_not_compared(verb: str, tmp_path: Path) -
     done = dikast(verb, *files, *JUDGE, "--out", tmp_path / "run")
     assert done.returncode == 2
     assert "give one file whose rows have both (columns response_a and response_b)" in done.stderr
+    shown = " ".join(map(str, files))
+    assert f"`dikast grade {shown}` scores each response, and says which file's are better" in done.stderr
     assert "--map" not in done.stderr
 
 
@@ -253,6 +255,7 @@ def test_guessed_gold_off_the_scale_is_metadata_and_told(own: Path, tmp_path: Pa
     done = dikast("grade", own, *JUDGE, "--scale", "pass/fail", "--out", run)
     assert done.returncode == 0
     assert "'human_score' was guessed to be gold but does not lie on the scale" in done.stdout
+    assert f"({own.name}:3) is not on pass/fail" in done.stdout
     assert (run / "gold.jsonl").read_bytes() == b""
     assert lines(run / "meta.jsonl")[0]["meta"]["human_score"] == "1"
     named = dikast("grade", own, *JUDGE, "--scale", "pass/fail", "--out", run, "--map", "gold=human_score")
