@@ -22,7 +22,7 @@ from PIL import Image
 
 import runs
 from annotation.labelling_here import Served, label, read, table
-from dikast.annotation.assignment import assign
+from dikast.annotation.assignment import RaterTask, assign
 from dikast.annotation.label_store import LabelStore
 from dikast.annotation.labelling_questions import read_questions
 from dikast.annotation.labelling_server import LabelServer
@@ -176,6 +176,30 @@ def test_a_database_that_says_what_no_labelling_wrote_is_refused(change: str, to
     with pytest.raises(UserError, match=told), opened(tmp_path / "labels", questions, Shares()):
         pass
     assert (tmp_path / "labels" / "labels.csv").read_bytes() == before
+
+
+def test_a_log_is_damaged_or_cut_off(tmp_path: Path) -> None:
+    """SQLite reads a log up to damage, without a word. An end that is missing is what a copy of a moment ago lacks."""
+    items = runs.write_jsonl(tmp_path / "i.jsonl", runs.rows(30))
+    questions = read_questions(str(items), {}, load_rubric("helpfulness"), "absolute")
+    with opened(tmp_path / "labels", questions, Shares()) as session:
+        for task in range(1, 21):
+            session.store.keep(task, "3")
+        log = session.store.log
+    whole = log.read_bytes()
+    for at in (10, 40, 60, len(whole) // 2, len(whole) // 4 * 3):
+        flipped = bytearray(whole)
+        flipped[at] ^= 64
+        log.write_bytes(flipped)
+        with pytest.raises(UserError, match="damaged"), opened(tmp_path / "labels", questions, Shares()):
+            pass
+    kept = []
+    for share in range(0, 101, 5):
+        log.write_bytes(whole[: len(whole) * share // 100])
+        with opened(tmp_path / "labels", questions, Shares()) as session:
+            kept.append(len(session.store.labels()))
+    assert kept == sorted(kept)
+    assert (kept[0], kept[-1]) == (0, 20)
 
 
 def test_raters_have_names_where_they_are_given(tmp_path: Path) -> None:
@@ -483,21 +507,20 @@ def test_a_rater_is_told_where_a_label_cannot_be_saved_and_labels_on_when_it_can
     assert sorted(row["human_1"] for row in table(tmp_path / "labels" / "labels.csv")) == ["2", "4"]
 
 
-@pytest.mark.parametrize("begun", [False, True])
-def test_a_full_disk_is_told_as_such_before_the_first_page(begun: bool, tmp_path: Path) -> None:
-    """Where the database can be opened and no page beside it can: `pragma` fails first."""
+def test_a_full_disk_is_told_as_such_before_the_first_page(tmp_path: Path) -> None:
+    """Where the folder can be made and the database cannot be written, or the files beside it."""
     with runs.small_disk(tmp_path / "disk", 2) as disk:
         told = []
         for leave in range(0, 65_536, 8_192):
             out = disk / f"out-{leave}"
             out.mkdir()
-            if begun:
-                LabelStore(out).close()
             filling = runs.fill(disk, leave)
+            store = LabelStore(out)
             try:
-                LabelStore(out).close()
+                store.begin({}, [("1", "word")], [[RaterTask("q", "item", swapped=False)]])
+                store.close()
             except RunError as error:
                 told.append(str(error))
             filling.unlink()
         assert 0 < len(told) < 8
-        assert all("labels.sqlite: cannot be read or written" in each for each in told)
+        assert all("labels.sqlite" in each and "cannot be" in each for each in told)

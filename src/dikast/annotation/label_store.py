@@ -2,9 +2,10 @@
 
 import hashlib
 import sqlite3
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -12,10 +13,11 @@ from typing import NamedTuple
 from dikast.annotation.active_order import Priority, chances
 from dikast.annotation.assignment import RaterTask
 from dikast.core.errors import RunError, UserError, database_at
-from dikast.core.output_folder import identity_of
+from dikast.core.output_folder import identity_of, replacing
 
 VERSION, _ACTIVE = 1, 2  # the form of a database, and of one with an active order
 FILE = "labels.sqlite"
+_PAGE = 1024  # bytes; a label adds about three pages to the log
 SKIPPED = ""  # the value stored when a rater skips a question
 _TABLES = """
 create table meta(key text primary key, value text not null);
@@ -55,39 +57,49 @@ class Labelled(NamedTuple):
 class LabelStore:
     """The labels of a folder. One process has it open at a time (the caller holds the folder).
 
-    Reads and writes have a connection each, so that a thread may write while another reads. The log is put into the
-    database when it is opened and closed, and never between: a copy of the files that is made meanwhile, in any order,
-    holds all labels that were written before.
+    Reads and writes have a connection each, so that a thread may write while another reads. The file of the database
+    holds the assignment and never changes; labels are added to its log, which is never put into it. A copy of both, in
+    any order and at any time, therefore holds all labels that were written before it began.
     """
 
+    _db: sqlite3.Connection  # reads
+    _writing: sqlite3.Connection
+
     def __init__(self, folder: Path) -> None:
-        self.path = folder / FILE
-        fresh = not self.path.exists()
-        if not fresh and not self.path.is_file():
+        self.path, self.log = folder / FILE, folder / f"{FILE}-wal"
+        self.begun = self._active = False
+        if not self.path.exists():
+            return
+        if not self.path.is_file():
             raise UserError(f"{self.path}: not a database of labels: restore a copy of it")
         try:
-            with database_at(self.path):
-                self._db = sqlite3.connect(self.path, isolation_level=None)
-                found = self._db.execute("pragma user_version").fetchone()[0]
+            self._open()
         except sqlite3.DatabaseError as error:
             raise UserError(f"{self.path}: not a database of labels ({error}); restore a copy of it") from None
-        if found > _ACTIVE:
-            raise UserError(
-                f"{self.path}: written by a newer Dikast (form {found}, this one knows {_ACTIVE}): update it"
-            )
+
+    def _open(self) -> None:
+        """Open what is there. The connection that reads is opened first and closed last: as it cannot write, it does
+        not put the log into the database when it is closed, and while it is open the other does not either.
+        """
         with database_at(self.path):
-            self._db.execute("pragma journal_mode=wal")
-            self._db.execute("pragma wal_checkpoint(truncate)")  # of a process that was killed
+            self._db = sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+            found = self._db.execute("pragma user_version").fetchone()[0]
+            tables = self._db.execute("select count(*) from sqlite_master").fetchone()[0]
+        self._active, self.begun = found == _ACTIVE, found in (VERSION, _ACTIVE)
+        if not self.begun:
+            self._db.close()
+            if found > _ACTIVE:
+                known = f"form {found}, this one knows {_ACTIVE}"
+                raise UserError(f"{self.path}: written by a newer Dikast ({known}): update it")
+            if tables:
+                raise UserError(f"{self.path}: not a database of labels; name another folder with --out")
+            return
+        with database_at(self.path):
             self._writing = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
-            for each in (self._db, self._writing):
-                each.execute("pragma wal_autocheckpoint=0")  # while it is open only the log grows: copies are whole
-                each.execute("pragma synchronous=full")
-                each.execute("pragma foreign_keys=on")
+            self._writing.execute("pragma wal_autocheckpoint=0")
+            self._writing.execute("pragma synchronous=full")
+            self._writing.execute("pragma foreign_keys=on")
         self._identity = identity_of(self.path)
-        self._active = found == _ACTIVE
-        self.begun = found in (VERSION, _ACTIVE)
-        if not fresh and not self.begun and self._db.execute("select count(*) from sqlite_master").fetchone()[0]:
-            raise UserError(f"{self.path}: not a database of labels; name another folder with --out")
 
     def begin(
         self,
@@ -96,25 +108,20 @@ class LabelStore:
         tasks: Sequence[Sequence[RaterTask]],
         priorities: Mapping[str, Priority] | None = None,
     ) -> None:
-        """Write the assignment in one transaction: raters as (name, token), the tasks of each, an active order."""
-        self._active = bool(priorities)
-        with _transaction(self._db, self.path):
-            for each in _TABLES.split(";"):
-                if each.strip():
-                    self._db.execute(each)
-            self._db.executemany("insert into meta values(?, ?)", list(meta.items()))
-            for number, ((name, token), mine) in enumerate(zip(raters, tasks, strict=True), 1):
-                self._db.execute("insert into rater values(?, ?, ?)", (number, name, hashed(token)))
-                self._db.executemany(
-                    "insert into task(rater, place, question, kind, swapped) values(?, ?, ?, ?, ?)",
-                    [(number, place, each.question, each.kind, each.swapped) for place, each in enumerate(mine)],
-                )
-            if priorities:
-                self._db.execute(_PRIORITIES)
-                rows = [(key, *each) for key, each in priorities.items()]
-                self._db.executemany("insert into priority values(?, ?, ?)", rows)
-            self._db.execute(f"pragma user_version={_ACTIVE if priorities else VERSION}")
-        self.begun = True
+        """Write the assignment, all or nothing: raters as (name, token), the tasks of each, an active order."""
+        for suffix in ("-wal", "-shm"):  # of a database that was never begun
+            self.path.with_name(f"{FILE}{suffix}").unlink(missing_ok=True)
+        with (
+            replacing(str(self.path), held=True) as part,
+            database_at(self.path),
+            closing(sqlite3.connect(part, isolation_level=None)) as db,
+        ):
+            db.execute(f"pragma page_size={_PAGE}")
+            db.execute("pragma journal_mode=memory")
+            with _transaction(db, self.path):
+                _fill(db, meta, raters, tasks, priorities or {})
+            db.execute("pragma journal_mode=wal")
+        self._open()
 
     @property
     def meta(self) -> dict[str, str]:
@@ -240,6 +247,12 @@ class LabelStore:
         )
         return chances(order, asked, dict(reached))
 
+    @property
+    def lost(self) -> bool:
+        """Whether there is a log of labels without its database."""
+        empty = not self.path.exists() or self.path.stat().st_size == 0
+        return empty and self.log.exists() and self.log.stat().st_size > 0
+
     def trail(self) -> list[Event]:
         """All events, in order: time, rater, task, question, kind, what, value, reason, swapped."""
         return list(
@@ -251,20 +264,66 @@ class LabelStore:
         )
 
     def check(self) -> str:
-        """What SQLite finds damaged, "ok" for nothing; tasks of unknown kind or without a question are found too."""
+        """What is found damaged, "ok" for nothing: by SQLite, in the log, and tasks of unknown kind or without a
+        question.
+        """
         found = self._db.execute("pragma quick_check(1)").fetchone()[0]
+        if found == "ok" and (unread := self._unread()) > 1:  # one may be of a machine that lost its power
+            return f"{unread:,} changes in {self.log.name} lie behind damage"
         odd = "select count(*) from task where typeof(question)!='text' or kind not in ('training', 'item', 'repeat')"
         return "a task of no kind" if found == "ok" and self._db.execute(odd).fetchone()[0] else str(found)
 
+    def _unread(self) -> int:
+        """Transactions behind the place up to which SQLite reads the log; it stops at damage without a word.
+
+        Source: https://www.sqlite.org/walformat.html.
+        """
+        shared = self.path.with_name(f"{FILE}-shm")
+        if not (self.log.exists() and shared.exists()):
+            return 0
+        with shared.open("rb") as file:
+            read = int.from_bytes(file.read(20)[16:], sys.byteorder)  # frames
+        frame = 24 + int(self._db.execute("pragma page_size").fetchone()[0])
+        with self.log.open("rb") as file:
+            head = file.read(48)
+            salts = head[16:24], head[40:]  # of the log and of its first frame: one may be what is damaged
+            file.seek(32 + read * frame)
+            behind = iter(lambda: file.read(frame), b"")
+            return sum(len(each) == frame and each[8:16] in salts and any(each[4:8]) for each in behind)
+
     def close(self) -> None:
         """Close the database; everything is on disk."""
-        self._writing.close()
-        self._db.close()
+        if self.begun:
+            self._writing.close()
+            self._db.close()
 
     def _event(self, task: int, what: str, value: str, reason: str, at: float) -> None:
         self._writing.execute(
             "insert into event(task, what, value, reason, at) values(?, ?, ?, ?, ?)", (task, what, value, reason, at)
         )
+
+
+def _fill(
+    db: sqlite3.Connection,
+    meta: Mapping[str, str],
+    raters: Sequence[tuple[str, str]],
+    tasks: Sequence[Sequence[RaterTask]],
+    priorities: Mapping[str, Priority],
+) -> None:
+    for each in _TABLES.split(";"):
+        if each.strip():
+            db.execute(each)
+    db.executemany("insert into meta values(?, ?)", list(meta.items()))
+    for number, ((name, token), mine) in enumerate(zip(raters, tasks, strict=True), 1):
+        db.execute("insert into rater values(?, ?, ?)", (number, name, hashed(token)))
+        db.executemany(
+            "insert into task(rater, place, question, kind, swapped) values(?, ?, ?, ?, ?)",
+            [(number, place, each.question, each.kind, each.swapped) for place, each in enumerate(mine)],
+        )
+    if priorities:
+        db.execute(_PRIORITIES)
+        db.executemany("insert into priority values(?, ?, ?)", [(key, *each) for key, each in priorities.items()])
+    db.execute(f"pragma user_version={_ACTIVE if priorities else VERSION}")
 
 
 @contextmanager

@@ -86,10 +86,11 @@ def opened(
         store = LabelStore(folder)
         try:
             if not store.begun:
-                if (folder / TRAIL).exists():  # a database wrote it
+                if (folder / TRAIL).exists() or store.lost:  # a database wrote it
+                    shows = TRAIL if (folder / TRAIL).exists() else store.log.name
                     raise UserError(
-                        f"{store.path}: the labels are gone, though {TRAIL} shows that there were some: restore a copy"
-                        " of the database, or name another folder with --out"
+                        f"{store.path}: the labels are gone, though {shows} shows that there were some: restore a copy"
+                        " of the folder, or name another one with --out"
                     )
                 words = _words(folder, names)
                 order = {} if spread is None else priorities_of([each.key for each in questions], spread, shares.seed)
@@ -106,7 +107,7 @@ def opened(
             except sqlite3.DatabaseError as error:
                 wrong = str(error)
             if wrong:
-                raise UserError(f"{store.path}: the labels are damaged ({wrong}): restore a copy of it")
+                raise UserError(f"{store.path}: the labels are damaged ({wrong}): restore a copy of the folder")
             session = Session(folder, store, by_key, _kept(folder, store))
             try:
                 yield session
