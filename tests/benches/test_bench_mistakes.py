@@ -191,7 +191,8 @@ def test_a_bench_of_a_folder_is_drafted_run_and_reported_from_anywhere(
     assert made.exit_code == 0, (made.output, made.exception)
     text = (home / "mine.yaml").read_text()
     assert 'folder: "../rows"' in text
-    (home / "mine.yaml").write_text(text.replace("TODO", "done"))
+    (home / "polite.yaml").write_text("name: polite\ncriterion: Is the response polite?\nscale: 1-7\n")
+    (home / "mine.yaml").write_text(text.replace("TODO", "done").replace("rubric: helpfulness", "rubric: polite.yaml"))
     checked = run("new", "benches/mine.yaml")
     assert "a valid bench of pairs, 6 rows read" in checked.stdout, (checked.output, checked.exception)
     done = run("run", "benches/mine.yaml", "--judge", "mock:oracle", "--out", "out", "-q")
@@ -201,6 +202,8 @@ def test_a_bench_of_a_folder_is_drafted_run_and_reported_from_anywhere(
     assert card["official"][0]["value"]["n"] == 6
     again = run("run", "mine.yaml", "--judge", "mock:oracle", "--out", tmp_path / "out", "-q")  # resumed from elsewhere
     assert again.exit_code == 0, (again.output, again.exception)
+    lock = json.loads((tmp_path / "out/mine/judge.lock.json").read_text())
+    assert lock["rubric"]["name"] == "polite"
     shown = run("show", "mine.yaml", "--read", "--json")
     assert json.loads(shown.stdout)["rows_read"] == 6
     lines(rows / "pairs.jsonl", {"prompt": "?", "chosen": "x", "rejected": "y"})

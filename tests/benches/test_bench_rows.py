@@ -283,6 +283,8 @@ def test_a_row_whose_picture_is_missing_is_told_with_the_cure_or_left_out_and_co
                        "weights": {"mth": 2}}}, "no section has this group: did you mean 'math'?"),
         ({"official": {"metric": "accuracy", "over": "sections", "group": "topic", "sections": {"s": ["x"]},
                        "weights": {"x": -1}}}, "a weight is a number above 0"),
+        ({"official": {"metric": []}}, "name at least one figure of the authors"),
+        ({"groups": {"task": "@fldr"}}, "did you mean '@folder'?"),
         ({"state": "verified"}, "'proof'"),
         ({"state": "rows read", "source": {"hub": "a/b", "files": {"x": ""}}}, "needs the SHA-256 of every file"),
         ({"rows": 3}, "these were not: leave it out"),

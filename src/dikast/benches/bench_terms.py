@@ -71,6 +71,7 @@ OF_PAIRS = (
     "agreement with ties", "agreement without ties",
 )  # fmt: skip
 CRITERION = "@criterion"  # of a group: the criterion of a sheet, of which each has a verdict
+GROUPS = (CRITERION, "@file", "@folder")  # that are no columns
 VIDEO = "video"  # field of a bench: the file of a clip, which the judge is shown before the instruction
 CONVERSATION_PAIR = "conversation pair"  # two conversations, of which the turn in the column `turn` was judged
 RENDERED_PAIR = "rendered pair"  # two rendered prompts of single responses, the better one first

@@ -14,6 +14,7 @@ from dikast.benches.bench_terms import (
     CONVERSATION_PAIR,
     FROM_FIELDS,
     FROM_MEMORY,
+    GROUPS,
     NOT_LISTED,
     OF_PAIRS,
     RENDERED_PAIR,
@@ -39,6 +40,7 @@ MOST_LINES = 40
 _NAME = re.compile(r"[A-Za-z0-9][\w.\-]{0,79}", re.ASCII)
 _REPOSITORY = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _DIGITS = 64  # of a SHA-256
+_BESIDE = "/./"  # between the folder of a bench's file and the name of a rubric beside it
 _LONGEST_NAME = 255  # bytes of a file's name, on any file system in use
 
 
@@ -166,6 +168,7 @@ class Bench:
         """`hash`, then what runs of earlier versions may hold in its place: with `mean score` as the only metric."""
         told = dataclasses.asdict(self) | {"gold": str(self.gold)}
         told["source"].pop("folder")  # where the files are; the same ones may lie elsewhere
+        told["rubric"] = self.rubric.rpartition(_BESIDE)[2]
         new = [name for name in ("optional", "variants", "rubrics") if not told[name]]  # not in runs of old
         words = ["about", "title", "state", "proof", "from_memory", "checked", "citation", "licence", "forbids"]
         for name in (*words, "native", "baseline", "earlier", *new):
@@ -284,6 +287,8 @@ def _of_source(bench: Bench) -> Iterator[Mistake]:
 
 def _of_official(bench: Bench) -> Iterator[Mistake]:
     official = bench.official
+    if not official.metric:
+        yield "name at least one figure of the authors", "official", "metric"
     if wrong := [each for each in official.metric if (each in OF_PAIRS) != bench.pairs]:
         yield f"{wrong[0]!r} is not a metric of {bench.kind}", "official", "metric"
     for metric, kind in (("best of", "best of"), ("order distance", "order")):
@@ -311,6 +316,9 @@ def _of_official(bench: Bench) -> Iterator[Mistake]:
 
 def _of_groups(bench: Bench) -> Iterator[Mistake]:
     official = bench.official
+    for name, column in bench.groups.items():
+        if column.startswith("@") and column not in GROUPS:
+            yield f"no column: {hint(column, GROUPS)}", "groups", name
     if (
         "all of a group" in official.metric or official.over in ("groups", "sections")
     ) and official.group not in bench.groups:
@@ -346,7 +354,7 @@ def load_bench(name: str | Path) -> Bench:
     """A listed bench by its name, or one in a file (`.yaml`). UserError with the near match."""
     text = str(name)
     if text.endswith((".yaml", ".yml")):
-        found = bench_from(read_located(text))
+        found = bench_from(_with_rubric_beside(read_located(text), Path(text).parent))
         folder = found.source.folder
         return replace(found, source=replace(found.source, folder=str(Path(text).parent / folder))) if folder else found
     if text in NOT_LISTED:
@@ -354,6 +362,15 @@ def load_bench(name: str | Path) -> Bench:
     if text not in names():
         raise UserError(f"there is no bench {text!r}: {hint(text, names())}; a file of your own ends in .yaml")
     return _listed(text)
+
+
+def _with_rubric_beside(document: Located, home: Path) -> Located:
+    """The document with the place of a rubric that lies beside it, before the name that it wrote."""
+    value = document.value
+    name = value.get("rubric") if isinstance(value, dict) else None
+    if not isinstance(name, str) or not name.endswith((".yaml", ".yml")) or not (home / name).is_file():
+        return document
+    return replace(document, value={**value, "rubric": f"{home.resolve()}{_BESIDE}{name}"})
 
 
 @cache

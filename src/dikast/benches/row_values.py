@@ -166,11 +166,13 @@ def gold_by_response(bench: Bench, gold: Any, found: Mapping[str, Any]) -> Any:
     n = len(found.get("responses", ()))
     if told.count:
         if not 1 <= gold["right"] <= n:
-            raise DataError(f"says that {gold['right']} of {counted(n, 'response')} are right: at least 1, and no more")
+            said = f"says that {gold['right']} of {counted(n, 'response')} are right: at least 1, and no more"
+            raise DataError(said, field=told.column[0])
         return {"right": [int(place < gold["right"]) for place in range(n)]}
     letters = [chr(ord("A") + place) for place in range(n)]
     if sorted(gold["order"]) != letters:
-        raise DataError(f"{gold['order']!r:.60} is no order of {n} responses, such as {''.join(letters)!r}")
+        said = f"{gold['order']!r:.60} is no order of {n} responses, such as {''.join(letters)!r}"
+        raise DataError(said, field=told.column[0])
     return {"places": [gold["order"].index(letter) + 1 for letter in letters]}
 
 
