@@ -33,6 +33,9 @@ def test_a_run_gives_its_verdicts_again(tmp_path: Path) -> None:
     assert failed > 0
     assert repr(run) == f"<Run {tmp_path / 'run'}: judge {summary['judge']}, verdicts 20, no verdict {failed}>"
     assert "failed: " in run._repr_html_()
+    mean = summary["criteria"]["helpfulness"]["mean_score"]
+    told = f"{mean['value']:.3f} [{mean['low']:.3f}, {mean['high']:.3f}] (n = {mean['n']})"
+    assert f">mean, helpfulness</th><td>{told}</td>" in run._repr_html_()
     assert list(run.combined) == list(run)
     with pytest.raises(UserError, match="compared nothing"):
         list(run.preferences)

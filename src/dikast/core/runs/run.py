@@ -150,10 +150,11 @@ class Run:
         return f"<Run {self.folder}: {', '.join(f'{name} {value}' for name, value in self._facts())}>"
 
     def _repr_html_(self) -> str:
-        """As notebooks show it: judges, counts, failures."""
+        """As notebooks show it: judges, counts, failures, mean scores with their intervals."""
+        failures = [(f"failed: {why}", n) for why, n in self._failures()]
         rows = "".join(
             f'<tr><th style="text-align:left">{escape(name)}</th><td>{escape(str(value))}</td></tr>'
-            for name, value in (*self._facts(), *((f"failed: {why}", n) for why, n in self._failures()))
+            for name, value in (*self._facts(), *failures, *self._means())
         )
         return f"<div><b>{escape(str(self.folder))}</b><table>{rows}</table></div>"
 
@@ -164,6 +165,18 @@ class Run:
         told += [("verdicts", len(self)), ("no verdict", failed)]
         choices = (self.summary.get("preferences") or {}).get("choices")
         return told + ([("pairs", choices)] if choices else [])
+
+    def _means(self) -> list[tuple[str, str]]:
+        """The mean score by criterion, of a run of one judge that graded."""
+        found = []
+        for criterion, told in (self.summary.get("criteria") or {}).items():
+            mean = told.get("mean_score") or {}
+            if isinstance(mean.get("value"), int | float):
+                bounds = [mean.get("low"), mean.get("high")]
+                known = all(isinstance(each, int | float) for each in bounds)
+                interval = f" [{bounds[0]:.3f}, {bounds[1]:.3f}]" if known else ""
+                found.append((f"mean, {criterion}", f"{mean['value']:.3f}{interval} (n = {mean['n']:,})"))
+        return found
 
     def _failures(self) -> list[tuple[str, int]]:
         return [each for run in self.runs for each in (run.summary.get("failures") or {}).items()]
