@@ -287,7 +287,7 @@ def _sliced(given: Scored, slices: Slices, how: Resampling, *, labelled: bool) -
         ways.append((given.own.codes, given.own.names, given.raw, "scale"))
     for codes, names, view, by in ways:
         if labelled:
-            yield slice_table(codes, names, view, how, by)
+            yield slice_table(codes, names, view, how, by, given.own.scales if given.own and view is given.raw else ())
             if len(names) > 1 and view is given:  # a mean over several scales has no meaning
                 yield slice_means.scores_table(codes, names, view, how.level, by)
         else:

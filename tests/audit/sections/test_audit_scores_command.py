@@ -277,3 +277,39 @@ def test_scores_on_another_scale_stop_with_the_cure(tmp_path: Path, run_audit: R
     )
     found = run_audit(file, "--score", "score", "--gold", "gold", "--scale", "1-5", "--allow-unread")
     assert any(note.endswith("failures (off_scale)") for note in found["notes"])
+
+
+@pytest.mark.parametrize("scale", ["0-1", "1-10"])
+def test_equating_changes_no_statistic_of_order(scale: str, tmp_path: Path, run_audit: Run) -> None:
+    # pass or fail beside gold on 1-5: each fold has a map of its own, so that equal scores of two folds differ; of
+    # 1-10, scores beyond the extremes of gold get the same value
+    rng, order = np.random.default_rng(3), ("spearman", "kendall_tau_b", "kendall_tau_c", "ordered_pairs")
+    gold = rng.integers(2, 6, (3, 60))
+    score = (gold[0] + rng.normal(0, 1, 60) > 3.5) * 1 if scale == "0-1" else 2 * gold[0] - rng.integers(0, 3, 60)
+    rows: list[dict[str, Any]] = [
+        {"score": s, "a": a, "b": b, "c": c, "of": k % 2}
+        for k, (s, a, b, c) in enumerate(zip(score.tolist(), *gold.tolist(), strict=True))
+    ]
+    rows += [{**row, "score": None} for row in rows[:3]]
+    file = write(tmp_path / "x.jsonl", rows)
+    columns = (file, "--score", "score", "--gold", "a", "--gold", "b", "--gold", "c", "--by", "of", "--draws", "100")
+    plain = run_audit(*columns)
+    for seed in ("0", "1"):
+        equated = run_audit(*columns, "--scale", "1-5", "--equate", scale, "--seed", seed)
+        told = rows_of(equated, "agreement", "statistic")
+        for name in order:
+            assert told[name]["value"]["value"] == values(plain)[name]["value"], name
+            assert told[name]["worst"] <= told[name]["value"]["value"] <= told[name]["best"]
+        found = [
+            [
+                *(rows_of(each, "beside", "who")[who]["spearman"]["value"] for who in _JUDGE),
+                *(rows_of(each, "by of", "of")[name][kind]["value"] for name in "01" for kind in order),
+                rows_of(each, "over of", "statistic")["spearman"]["mean"]["value"],
+            ]
+            for each in (plain, equated)
+        ]
+        assert found[0] == found[1]
+        assert any("scores lie between the labels" in note for note in equated["tables"]["agreement"]["notes"])
+
+
+_JUDGE = ("judge", "judge against one rater")

@@ -178,7 +178,9 @@ def test_cycles_by_hand() -> None:
     assert cyclic_triples(win_matrix(stone_scissors_paper)).value == 1
     ordered = Games.of([0, 1, 0], [1, 2, 2], [0, 0, 0], players=3)
     assert cyclic_triples(win_matrix(ordered)).value == 0
-    assert math.isnan(cyclic_triples(np.zeros((3, 3))).value)
+    none = cyclic_triples(np.zeros((3, 3)))
+    assert math.isnan(none.value)
+    assert none.note == "no three players of whom each two have a winner"
 
 
 def test_newtons_method_stays_within_the_range_of_floats() -> None:

@@ -186,6 +186,7 @@ def test_raw_scores_stand_by_scale(mixed: Path, run_audit: Run) -> None:
     raw = np.abs(good[mine] - gold[mine]).mean() * 4  # of 1-5, in its own units
     assert math.isclose(by["1-5"]["mae"]["value"], raw, abs_tol=1e-9)
     assert by["1-5"]["within_1"]["value"] is not None
+    assert by["pass/fail"]["within_1"]["value"] is None  # all of it: 1.0000 would be printed of any judge
     assert by["0-10, lower is better"]["n"] == 80
 
 

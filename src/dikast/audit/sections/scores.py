@@ -17,6 +17,7 @@ from dikast.audit.statistics.against_gold.classes import class_estimates
 from dikast.audit.statistics.against_gold.measures import (
     FEW,
     MEASURES,
+    OF_ORDER,
     difference,
     mean_over_pairs,
     measure,
@@ -45,15 +46,17 @@ def agreement_table(given: Scored, how: Resampling, wanted: float = 0.03, gold_r
     score, gold = given.score[chosen], given.gold[chosen]
     names = given.kinds
     dropped = len(chosen) - len(score)
-    found = measure(score, gold, names, how, given.clusters(chosen), dropped=dropped)
+    found = given.measured(chosen, names, how, dropped=dropped)
     rows: list[list[Cell]] = []
     allowed = _allowed(given)
     statistics: dict[str, Headline] = {}
     for name, value in found.items():
         ends: tuple[float, float] | tuple[None, None] = (None, None)
         if allowed is not None and len(given.unscored_gold):
-            each = MEASURES[name]
-            ends = bounds(score, gold, given.unscored_gold, allowed.labels, each.table, each.better, allowed.rows)
+            each, of_order = MEASURES[name], given.before is not None and name in OF_ORDER
+            labels = np.asarray(given.before.scale.values) if given.before is not None and of_order else allowed.labels
+            said = given.score_for(name)[chosen]
+            ends = bounds(said, gold, given.unscored_gold, labels, each.table, each.better, allowed.rows)
         statistics[name] = Headline(value, *ends)
         rows.append([name, value, *ends, labels_for_width(value.half_width, value.n, wanted), value.method])
         if name == "pearson" and given.cluster is None and not math.isnan(value.value):
@@ -78,13 +81,15 @@ def agreement_table(given: Scored, how: Resampling, wanted: float = 0.03, gold_r
 
 
 def _between_told(given: Scored, score: Floats, gold: Floats) -> str:
-    """How many rows no score can match, since their gold (a mean of raters) is no label; "" for none."""
+    """In how many rows score and gold cannot be equal, since one of them (a mean, an equated score) is no label."""
     labels = np.asarray([] if given.scale is None else given.scale.values)
-    between = int((~np.isin(gold, labels)).sum())
-    if not len(labels) or not between or not np.isin(score, labels).all():
+    between = {"gold lies": int((~np.isin(gold, labels)).sum()), "scores lie": int((~np.isin(score, labels)).sum())}
+    who, most = max(between.items(), key=lambda each: each[1])
+    if not len(labels) or not most:
         return ""
-    rows = f"{between:,} of {counted(len(gold), 'row')}"
-    return f"exact and cohen_kappa: gold lies between the labels in {rows}, where no score on a label is equal to it"
+    rows = f"{most:,} of {counted(len(gold), 'row')}"
+    other = "score" if who == "gold lies" else "gold"
+    return f"exact and cohen_kappa: {who} between the labels in {rows}, where no {other} on a label is equal to it"
 
 
 class _Allowed(NamedTuple):
@@ -127,9 +132,9 @@ def class_table(given: Scored, how: Resampling) -> Table:
 def baselines_table(data: Data, given: Scored, how: Resampling) -> Table:
     """The judge between baselines (constant, random, length) and ceiling (people); and the judge asked again."""
     chosen = given.paired
-    score, gold, cluster = given.score[chosen], given.gold[chosen], given.clusters(chosen)
+    score, cluster = given.score[chosen], given.clusters(chosen)
     names = [name for name in _BESIDE if name in given.kinds]
-    own = measure(score, gold, names, how, cluster)
+    own = given.measured(chosen, names, how)
     rows = [_row("judge", "judge", "judge", own, score, given, how, cluster)]
     if len(given.raters) > 1:
         rows.extend(_rater_rows(given, names, how))
@@ -193,7 +198,11 @@ def _rater_rows(given: Scored, names: Sequence[str], how: Resampling) -> Iterato
     columns = np.vstack([given.score[both], given.raters[:, both]])
     if both.any():
         inside = given.clusters(both)
-        found = mean_over_pairs(columns, [(0, i + 1) for i in range(count)], names, how, inside)
+        each = [(0, i + 1) for i in range(count)]
+        found = mean_over_pairs(columns, each, names, how, inside)
+        if given.before is not None:
+            columns[0] = given.before.score[both]
+            found |= mean_over_pairs(columns, each, [name for name in names if name in OF_ORDER], how, inside)
         yield _row("judge_rater", "other", "judge against one rater", found, given.score[both], given, how, inside)
     if count > 2:
         columns = np.vstack([raters, means_of_others(raters)])

@@ -80,7 +80,7 @@ def scores_table(codes: Codes, names: Sequence[str], given: Scored, level: float
     rows = rows_by(np.where(given.paired, codes, -1), len(names))
     cells: list[list[Cell]] = []
     for name, statistic in _CORRELATIONS.items():
-        slices = [statistic(given.score[at], given.gold[at]) for at in rows]
+        slices = [statistic(given.score_for(name)[at], given.gold[at]) for at in rows]
         mean = mean_over(slices, rows, level, given.cluster, (-1.0, 1.0))
         cells.append([name, mean.n, mean, fisher_mean_over(slices, rows, level, given.cluster)])
     for name in (each for each in BY_ROW if each in given.kinds):

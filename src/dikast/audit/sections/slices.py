@@ -6,17 +6,19 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dikast.audit.estimate import Estimate
+from dikast.audit.estimate import Estimate, undefined
 from dikast.audit.rendering import Cell, Table, by_slice, table
 from dikast.audit.sections.scores import spread_of
-from dikast.audit.statistics.against_gold.measures import RATES, measure
+from dikast.audit.statistics.against_gold.measures import RATES
 from dikast.audit.statistics.agreement import BY_ROW, range_of
 from dikast.audit.statistics.building_blocks.linearised import ORDER, linear_pearson, squashed_interval
 from dikast.audit.statistics.concordance import by_item
-from dikast.audit.statistics.intervals import Resampling, clusters_of, error_of, fisher, mean_estimate, share
+from dikast.audit.statistics.intervals import Resampling, error_of, fisher, mean_estimate, share
 from dikast.audit.statistics.significance import Against, holm, student, two_correlations, two_rates
 from dikast.audit.tables.columns import rows_by
+from dikast.audit.tables.row_scales import is_narrow
 from dikast.audit.tables.scored import Scored
+from dikast.core.scale import Scale
 from dikast.core.text import counted
 
 Floats = NDArray[np.float64]
@@ -33,8 +35,13 @@ _NOT_DRAWN = (
 )
 
 
-def slice_table(codes: Codes, names: Sequence[str], given: Scored, how: Resampling, by: str) -> Table:
-    """One row a slice. `p` asks whether its exact agreement (without a scale: its correlation) is that of the rest."""
+def slice_table(
+    codes: Codes, names: Sequence[str], given: Scored, how: Resampling, by: str, scales: Sequence[Scale] = ()
+) -> Table:
+    """One row a slice. `p` asks whether its exact agreement (without a scale: its correlation) is that of the rest.
+
+    `scales` are those of the slices, where each slice is a scale: within one label of a scale of two is everything.
+    """
     kinds = given.kinds
     paired = given.paired
     tests: list[float] = []
@@ -45,9 +52,11 @@ def slice_table(codes: Codes, names: Sequence[str], given: Scored, how: Resampli
     cluster = given.cluster
     against = None if cluster is None else Against(hits[paired], cluster[paired])
     place = np.cumsum(paired) - 1
-    for name, part in zip(names, rows_by(codes, len(names)), strict=True):
+    for code, (name, part) in enumerate(zip(names, rows_by(codes, len(names)), strict=True)):
         chosen = part[paired[part]]
         found = _measured(given, chosen, kinds, how, len(part) - len(chosen), drawn=len(names) <= _DRAWN)
+        if scales and is_narrow(scales[code]):
+            found["within_1"] = undefined(len(chosen), "all values of the scale are within 1", level=how.level)
         inside = None if cluster is None else cluster[part]
         if given.shared and against is not None:
             tests.append(against.p(place[chosen]))
@@ -132,8 +141,8 @@ def worst_decile(names: Sequence[str], values: Sequence[float], what: str) -> st
     worst = known[: math.ceil(len(known) / 10)]
     mean = sum(value for value, _ in worst) / len(worst)
     named = ", ".join(name for _, name in worst[:5]) + (", ..." if len(worst) > 5 else "")
-    undefined = len(values) - len(known)
-    more = f"; undefined in {undefined}" if undefined else ""
+    lost = len(values) - len(known)
+    more = f"; undefined in {lost}" if lost else ""
     picked = "selected as the worst, so it looks worse than it is by chance: no interval"
     return f"worst decile ({len(worst)} of {len(known)}): mean {what} {mean:z.4f} ({named}){more}; {picked}"
 
@@ -141,13 +150,12 @@ def worst_decile(names: Sequence[str], values: Sequence[float], what: str) -> st
 def _measured(
     given: Scored, chosen: Codes, kinds: Sequence[str], how: Resampling, dropped: int, *, drawn: bool
 ) -> dict[str, Estimate]:
-    score, gold = given.score[chosen], given.gold[chosen]
     if drawn:
-        cluster = None if given.cluster is None else clusters_of(given.cluster[chosen])
-        return measure(score, gold, kinds, how, cluster, dropped=dropped)
+        return given.measured(chosen, kinds, how, dropped=dropped)
+    score, gold = given.score[chosen], given.gold[chosen]
     found, n = {}, len(score)
     cluster = None if given.cluster is None else given.cluster[chosen]
-    order = by_item(score, gold) if n else None
+    order = by_item(given.score_for("kendall_tau_b")[chosen], gold) if n else None
     for kind in kinds:
         if order is None:
             found[kind] = Estimate(math.nan, 0, level=how.level, dropped=dropped)
@@ -167,8 +175,7 @@ def _measured(
             found[kind] = Estimate(each.value, n, *interval, how.level, method, dropped)
     if others := [kind for kind in kinds if kind not in found]:
         few = Resampling(min(how.draws, _FEW_DRAWS), how.level, how.seed)
-        codes = None if cluster is None else clusters_of(cluster)
-        found |= measure(score, gold, others, few, codes, dropped=dropped)
+        found |= given.measured(chosen, others, few, dropped=dropped)
     return found
 
 

@@ -125,6 +125,11 @@ def row_scales(rubrics: Mapping[str, tuple[str, Scale]], rubric: Words, criterio
     return RowScales(tuple(list(places)[code] for code in used), np.searchsorted(used, codes))
 
 
+def is_narrow(scale: Scale) -> bool:
+    """Whether any two values of the scale are within 1 of each other."""
+    return scale.high - scale.low <= 1
+
+
 def check_gold(name: str, values: Floats, usable: Masks, due: str, cures: str) -> None:
     """UserError when gold does not lie on the scale `due`, with the range that it has and the `cures`."""
     known = ~np.isnan(values)

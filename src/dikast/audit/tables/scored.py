@@ -1,20 +1,21 @@
 """Scores and gold as arrays, with failures separated from scores."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dikast.audit.statistics.against_gold.measures import measures_for
+from dikast.audit.estimate import Estimate
+from dikast.audit.statistics.against_gold.measures import OF_ORDER, measure, measures_for
 from dikast.audit.statistics.building_blocks.exact_means import row_means, row_medians
 from dikast.audit.statistics.calibration import FOLDS, folds_of
 from dikast.audit.statistics.equating import equate
-from dikast.audit.statistics.intervals import clusters_of
+from dikast.audit.statistics.intervals import Resampling, clusters_of
 from dikast.audit.tables.columns import Words
 from dikast.audit.tables.load import Data
-from dikast.audit.tables.row_scales import UNIT, RowScales, check_alike, check_gold, gold_on_scale, on_scale
+from dikast.audit.tables.row_scales import UNIT, RowScales, check_alike, check_gold, gold_on_scale, is_narrow, on_scale
 from dikast.audit.tables.statuses import failed_before, statuses
 from dikast.core.errors import UserError
 from dikast.core.gold import scale_text
@@ -27,12 +28,24 @@ Codes = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Unequated:
+    """Scores (n,) on their own scale, before they were put on that of gold: statistics of order are of these.
+
+    The map of each fold differs a little, so that equal scores of two folds are no longer equal, and scores beyond the
+    extremes of gold become equal.
+    """
+
+    score: Floats
+    scale: Scale
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Scored:
     """Absolute verdicts as arrays (n,). `score` is NaN where there is none, and `status` says why.
 
     `gold` is one label made of the raters (R, n) by the plan's rule, NaN where there is none. `kinds` are the
     statistics that score and gold allow. Where rows lie on several scales (`own`) all of these are goodness, `scale` is
-    None, and `raw` holds them as they were given; `unit` says so in titles.
+    None, and `raw` holds them as they were given; `unit` says so in titles. `before` are scores that were equated.
     """
 
     score: Floats
@@ -44,6 +57,7 @@ class Scored:
     kinds: tuple[str, ...]
     own: RowScales | None = None
     raw: "Scored | None" = None
+    before: Unequated | None = None
 
     @property
     def unit(self) -> str:
@@ -83,7 +97,22 @@ class Scored:
         """Gold of the rows that have no score."""
         return self.gold[np.isnan(self.score) & ~np.isnan(self.gold)]
 
-    def clusters(self, chosen: NDArray[np.bool_]) -> Codes | None:
+    def score_for(self, statistic: str) -> Floats:
+        """The scores (n,) that a statistic is of: those before equating where it is one of order."""
+        return self.score if self.before is None or statistic not in OF_ORDER else self.before.score
+
+    def measured(
+        self, chosen: NDArray[np.bool_] | Codes, names: Sequence[str], how: Resampling, *, dropped: int = 0
+    ) -> dict[str, Estimate]:
+        """Each statistic on the chosen rows, a mask or indices, which have a score and gold."""
+        gold, cluster = self.gold[chosen], self.clusters(chosen)
+        found = measure(self.score[chosen], gold, names, how, cluster, dropped=dropped)
+        if self.before is not None:
+            of_order = [name for name in names if name in OF_ORDER]
+            found |= measure(self.before.score[chosen], gold, of_order, how, cluster, dropped=dropped)
+        return found
+
+    def clusters(self, chosen: NDArray[np.bool_] | Codes) -> Codes | None:
         """Cluster codes of the chosen rows, from 0 without gaps."""
         return None if self.cluster is None else clusters_of(self.cluster[chosen])
 
@@ -121,11 +150,14 @@ def scored(
             data.notes.append(f"{counted(empty, 'row')} without {name!r}")
     gold = consensus(raters, plan.gold_rule or "mean") if len(raters) else np.full(len(data), np.nan)
     cluster = data.words["cluster"].codes if "cluster" in data.words else None
-    narrow = own is None and plan.scale is not None and plan.scale.high - plan.scale.low <= 1  # all is within 1
+    narrow = own is None and plan.scale is not None and is_narrow(plan.scale)
     kinds = tuple(
         name for name in measures_for(own is not None or plan.scale is not None) if not (narrow and name == "within_1")
     )
-    found = Scored(np.where(valid, score, np.nan), status, gold, raters, cluster, plan.scale, kinds)
+    before = None
+    if plan.equate is not None:
+        before = Unequated(np.where(valid, data.numbers["score"], np.nan), plan.equate)
+    found = Scored(np.where(valid, score, np.nan), status, gold, raters, cluster, plan.scale, kinds, before=before)
     return found if own is None else _as_goodness(found, own)
 
 
@@ -226,7 +258,8 @@ def equated(data: Data, own: Scale) -> Floats:
     out[~valid & ~np.isnan(score)] = plan.scale.high + 1  # a value off its own scale stays off the scale
     data.notes.append(
         f"scores on {own} were put on the scale {plan.scale} by equal ranks, learnt on other rows ({FOLDS} folds): "
-        "bias and distances to gold are small by construction, order and correlation are not"
+        "bias and distances to gold are small by construction; rank correlations and ordered pairs are of the scores "
+        "as they were given"
     )
     return out
 

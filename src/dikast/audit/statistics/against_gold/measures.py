@@ -31,6 +31,7 @@ from dikast.core.text import counted
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 RATES = ("exact", "within_1")
+OF_ORDER = ("spearman", "kendall_tau_b", "kendall_tau_c", "ordered_pairs")  # the same for all rising maps of scores
 FEW = 10  # pairs; below, figures are given with a note that they are too few
 _MOST_CELLS = 2500  # above, scores are treated as continuous
 _FEW_VALUES = 50

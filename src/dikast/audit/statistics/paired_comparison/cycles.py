@@ -5,13 +5,14 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dikast.audit.estimate import Estimate
+from dikast.audit.estimate import Estimate, undefined
 from dikast.audit.statistics.building_blocks.exact_means import NEAR
 from dikast.audit.statistics.intervals import Resampling
 from dikast.audit.statistics.paired_comparison.bradley_terry import Games, Strengths
 from dikast.audit.statistics.paired_comparison.ranking import MOST_DRAWS
 
 Floats = NDArray[np.float64]
+NO_TRIPLE = "no three players of whom each two have a winner"
 
 
 def cyclic_triples(wins: ArrayLike) -> Estimate:
@@ -25,8 +26,10 @@ def cyclic_triples(wins: ArrayLike) -> Estimate:
     decided = ahead + ahead.T
     triples = float(np.trace(decided @ decided @ decided)) / 6
     cycles = float(np.trace(ahead @ ahead @ ahead)) / 3
+    if not triples:
+        return undefined(0, NO_TRIPLE)
     note = "resampled games contain cycles of their own: compare with the next row"
-    return Estimate(cycles / triples if triples else math.nan, round(triples), note=note)
+    return Estimate(cycles / triples, round(triples), note=note)
 
 
 def cycles_by_chance(games: Games, fit: Strengths, how: Resampling) -> Estimate:
@@ -46,9 +49,12 @@ def cycles_by_chance(games: Games, fit: Strengths, how: Resampling) -> Estimate:
         found.append(cyclic_triples(win_matrix(drawn)).value)
     draws = np.array(found)
     known = draws[~np.isnan(draws)]
+    if not len(known):
+        return undefined(len(draws), NO_TRIPLE, level=how.level)
     interval = how.interval(draws, point=True)
-    value = float(known.mean()) if len(known) else math.nan
-    return Estimate(value, len(draws), *interval, how.level, f"{len(draws)} tournaments drawn from the strengths")
+    return Estimate(
+        float(known.mean()), len(draws), *interval, how.level, f"{len(draws)} tournaments drawn from the strengths"
+    )
 
 
 def win_matrix(games: Games) -> Floats:
