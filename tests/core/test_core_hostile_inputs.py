@@ -23,6 +23,7 @@ ROWS = [
     for n in range(4)
 ]
 LONG = b"9" * 5000
+DEEP = b'{"id": "a", "instruction": "x", "response": "y", "gold": %b}' % (b"[" * 300 + b"]" * 300)
 
 
 def table(delimiter: str) -> bytes:
@@ -115,6 +116,14 @@ def test_no_input_gives_a_traceback(tmp_path: Path, tries: int) -> None:
         ("a.csv", b"id,instruction,response\na,b\rx,c\n", "lines end in a carriage return alone"),
         ("a.json", b'[{"id": "a", "instruction": "x", "response": "y", "gold": ' + LONG + b"}]", "not a JSON number"),
         ("a.jsonl", b'{"id": "a", "instruction": "x", "response": "y", "gold": ' + LONG + b"}\n", "not a JSON number"),
+        ("a.json", b"[%b]" % DEEP, "a.json:1: field 'gold': the value is nested in more than 100 levels"),
+        ("a.jsonl", DEEP + b"\n", "a.jsonl:1: field 'gold': the value is nested in more than 100 levels"),
+        (
+            "a.jsonl",
+            DEEP.replace(b"gold", b"seen") + b"\n",
+            "field 'seen': the value is nested in more than 100 levels",
+        ),
+        ("a.csv", b'response,meta\nx,"{""a"": ' + b"[" * 200 + b"]" * 200 + b'}"\n', "nested in more than 100 levels"),
     ],
 )
 def test_what_once_gave_a_traceback_is_told(name: str, raw: bytes, message: str, tmp_path: Path) -> None:

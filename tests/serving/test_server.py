@@ -15,12 +15,13 @@ from typing import Any
 
 import aiohttp
 import pytest
-from PIL import Image
+from PIL import Image as Pictures
 
 from dikast.audit.audit import audit_file
 from dikast.audit.plan import AuditPlan
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item
+from dikast.core.part import Image
 from dikast.core.rubric import load_rubric
 from dikast.engines.base import Completion, Request
 from dikast.engines.decision import DecisionEngine
@@ -28,6 +29,7 @@ from dikast.engines.mock import Failures, Random
 from dikast.judging.judge import Judge
 from dikast.rewards import Reward
 from dikast.rewards.trainers import openrlhf
+from dikast.serving import contracts
 from dikast.serving.delivery import tell_once
 from dikast.serving.known import KnownVerdicts
 from dikast.serving.server import Door
@@ -145,6 +147,13 @@ def test_rubrics_by_name_by_object_and_not_at_all() -> None:
         ("/v1/decisions", {"input": "x"}, 422, "questions"),
         ("/v1/decisions", {"input": "x", "questions": [{"type": "essay"}]}, 422, "questions[0].type"),
         ("/v1/systemone", {"state": "x", "questions": {}}, 422, "questions"),
+        (
+            "/v1/systemone",
+            {"state": "x", "assets": {"": {"data_base64": "AAAA"}}, "questions": {"a": {}}},
+            422,
+            "assets",
+        ),
+        ("/v1/score", b'{"instruction": "Q?", "response": "A.", "gold": %b}' % (b"[" * 300 + b"]" * 300), 422, None),
         ("/v1/chat/completions", {"messages": []}, 404, None),
         ("/v1/score", b"x" * 200_000, 413, None),
         ("/v1/compare", {"instruction": "Q?", "responses": list(map(str, range(330)))}, 413, None),  # 108,570 questions
@@ -201,7 +210,7 @@ def test_what_is_no_http_is_refused_in_one_line_that_repeats_nothing(
 
 
 def test_pictures_are_data_urls() -> None:
-    image = Item.of("x", image=Image.new("RGB", (32, 32), "red")).images[0].source
+    image = Item.of("x", image=Pictures.new("RGB", (32, 32), "red")).images[0].source
     with serving(Judge(Random(), "helpfulness")) as here:
         told = here.post("/v1/score", {**item(1), "image": image}).json()
     plain = Judge(Random(), "helpfulness").grade({**item(1), "image": image})
@@ -495,6 +504,18 @@ def test_metrics_count_what_happened() -> None:
     assert 'dikast_requests_total{path="/v1/score",status="422"} 1' in told
     assert 'dikast_verdicts_total{status="ok"} 3' in told
     assert "dikast_pending 0" in told
+
+
+def test_a_text_may_name_its_pictures_thousands_of_times() -> None:
+    yes_no = {"type": "noul", "criteria": {"true": "yes", "false": "no"}, "instructions": "Is it red?"}
+    assets = {"<a>": {"data_base64": "AAAA"}, "<a>2": {"data_base64": "BBBB"}}
+    (message,), _ = contracts.systemone_asked(
+        {"state": "<a> and <a>2, " * 3_000 + "that is all", "assets": assets, "questions": {"red": yes_no}}
+    )
+    shown = ["data:image/png;base64,AAAA", " and ", "data:image/png;base64,BBBB", ", "]
+    told = [each.source if isinstance(each, Image) else getattr(each, "text", None) for each in message.parts]
+    assert told[:-1] == (shown * 3_000)[:-1]
+    assert told[-1] == ", that is all"
 
 
 def test_decisions_by_our_own_client() -> None:

@@ -162,6 +162,23 @@ def test_a_damaged_lock_and_summary_are_told_with_file_and_cure(folders: Path, t
     assert ("run its command again" if damage is GONE else again) in said
 
 
+@pytest.mark.parametrize("verb", ["replay", "merge-runs", "export", "report"])
+def test_a_lock_that_is_nested_without_end_is_told_as_damaged(folders: Path, tmp_path: Path, verb: str) -> None:
+    """JSON of many levels can be read, and not written again."""
+    shutil.copytree(folders / "later", tmp_path / "later")
+    work = tmp_path / "work"
+    shutil.copytree(folders / "graded", work)
+    lock = work / "judge.lock.json"
+    deep = orjson.loads(lock.read_bytes()) | {"versions": "deep"}
+    lock.write_bytes(orjson.dumps(deep).replace(b'"deep"', b"[" * 300 + b"]" * 300))
+    code, said, traced = ended(verb_line(verb, work, tmp_path))
+    assert not traced
+    told = " ".join(said.split()) + ((tmp_path / "report.html").read_text("utf-8") if verb == "report" else "")
+    assert "judge.lock.json" in told
+    assert "damaged" in told
+    assert code == (0 if verb in ("export", "report") else 2)
+
+
 def test_a_damaged_file_that_a_server_keeps_is_told_with_a_cure_that_works(folders: Path, tmp_path: Path) -> None:
     for damage in (b"", b"{\n", b"\xff\n"):
         served = tmp_path / "copies" / f"served-{damage.hex()}"
@@ -229,6 +246,7 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(NAMES) | st.text(max_size=4), inner),
     max_leaves=8,
 )
+NESTED = json.loads("[" * 300 + "]" * 300)  # read, and not written again
 WHOLE = VALUES.map(lambda value: json.dumps(value).encode()) | st.binary(max_size=60).map(
     lambda raw: raw.replace(b"\n", b"")
 )
@@ -253,7 +271,7 @@ def hostile(draw: st.DrawFn, run: Path) -> tuple[Path, int, bytes]:
         spots = list(places(value))[1:]
         if not spots:
             break
-        spot, to = draw(st.sampled_from(spots)), draw(VALUES | st.just(GONE))
+        spot, to = draw(st.sampled_from(spots)), draw(VALUES | st.sampled_from((GONE, NESTED)))
         value = plainly(value, spot, to)
     return path, number, json.dumps(value).encode()
 

@@ -10,6 +10,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Literal, cast
 
+from dikast.core.canonical import MOST_LEVELS, too_deep
 from dikast.core.errors import DataError, UserError
 from dikast.core.part import (
     Content,
@@ -207,6 +208,8 @@ def item_from(value: object, *, path: str = "", line: int | None = None, root: s
         if not isinstance(value, dict):
             raise DataError(f"a record is an object with 'id' and 'response', got {_type(value)}")
         _check_keys(value)
+        if (deep := too_deep(value)) is not None:
+            raise DataError(f"the value is nested in more than {MOST_LEVELS} levels: flatten it", field=deep)
         responses = _responses(value, root)
         return Item(
             id=_id(value.get("id"), line),

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple, cast
 
 import numpy as np
-import orjson
 
-from dikast.core.canonical import canonical_json
+from dikast.core.canonical import canonical_json, read_json
 from dikast.core.errors import DataError, EngineError, UserError
 from dikast.core.runs.lines import open_line
 from dikast.core.runs.run_files import VERDICTS
@@ -167,8 +166,8 @@ class ReplayEngine(Closing):
             if b',"crc":"' in raw:
                 open_line(raw, path=str(self._path), line=number)  # a changed line does not count as a recorded reply
         try:
-            return record_from(orjson.loads(raw), path=str(self._path), line=number)
-        except orjson.JSONDecodeError as error:
+            return record_from(read_json(raw), path=str(self._path), line=number)
+        except ValueError as error:
             raise DataError(f"not a JSON object: {error}", path=str(self._path), line=number) from None
 
     def _refuse_twins(self) -> None:
@@ -201,8 +200,8 @@ class ReplayEngine(Closing):
             self._file.seek(place.offset)
             raw = self._file.read(place.length)
         try:
-            return record_from(orjson.loads(raw), path=str(self._path), line=None)
-        except (orjson.JSONDecodeError, DataError):
+            return record_from(read_json(raw), path=str(self._path), line=None)
+        except (ValueError, DataError):
             raise EngineError(f"{self._path} changed while it was replayed: open it again", kind="changed") from None
 
     def _line(self, offset: int) -> int:

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -80,12 +81,11 @@ def _plain(content: object) -> object:
 
 
 def _with_assets(text: str, assets: Mapping[str, Image]) -> list[Any]:
-    """Text with images in the place of their markers."""
-    for word, image in assets.items():
-        before, found, after = text.partition(word)
-        if found:
-            return [*_with_assets(before, assets), image, *_with_assets(after, assets)]
-    return [Span(text, trusted=False)] if text else []
+    """Text with images in the place of their markers, of which the longest comes first."""
+    markers = "|".join(map(re.escape, sorted(assets, key=len, reverse=True)))
+    pieces = re.split(f"({markers})", text) if markers else [text]
+    parts = (assets[each] if i % 2 else Span(each, trusted=False) for i, each in enumerate(pieces) if each)
+    return list(parts)
 
 
 def requests_of(messages: Sequence[Message], offered: Sequence[Offered]) -> list[Request]:
@@ -179,6 +179,8 @@ def systemone_asked(body: Mapping[str, Any]) -> tuple[list[Message], list[Offere
     """The questions of `POST /v1/systemone`."""
     assets = {}
     for word, asset in _object(body.get("assets") or {}, "assets").items():
+        if not word:
+            raise Refused(422, "the marker of an asset is a text that is not empty", "assets")
         one = _object(asset, f"assets.{word}")
         data = _text(one.get("data_base64"), f"assets.{word}.data_base64")
         assets[word] = Image(f"data:image/{one.get('format', 'png')};base64,{data}")

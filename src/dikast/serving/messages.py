@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 
+from dikast.core.canonical import read_json
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item, item_from
 from dikast.core.part import Image
@@ -89,7 +90,7 @@ def _at(field: str, name: object) -> str:
 def parsed(raw: bytes) -> dict[str, Any]:
     """The body as an object; Refused (422) for anything else."""
     try:
-        value = orjson.loads(raw)
+        value = read_json(raw)
     except ValueError as error:
         raise Refused(422, f"the body is not JSON: {error}") from None
     if not isinstance(value, dict):

@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-import orjson
-
+from dikast.core.canonical import read_json
 from dikast.core.errors import DataError, RunError
 from dikast.core.output_folder import lock, refuse_links
 from dikast.core.runs.current_verdicts import is_in, load_keys
@@ -220,7 +219,7 @@ def examine_run(folder: Path) -> Health:
         raise DataError(f"this is not a run: it has no {VERDICTS}", path=str(folder))
     files, problems = examine_files(folder)
     try:
-        orjson.loads((folder / LOCK).read_bytes())
+        read_json((folder / LOCK).read_bytes())
     except FileNotFoundError:
         if (folder / KEYS).exists():  # a folder that a server keeps has neither plan nor lock
             problems.append(Problem(LOCK, None, "the file is missing", AGAIN))
@@ -276,7 +275,7 @@ def _counted(folder: Path, questions: int) -> int:
     try:
         if aside.is_file() and aside.stat().st_mtime_ns > summary.stat().st_mtime_ns:
             return 0
-        told = orjson.loads(summary.read_bytes())
+        told = read_json(summary.read_bytes())
         return int(told["verdicts"]) if told["questions"] == questions else 0
     except (OSError, ValueError, KeyError, TypeError):
         return 0

@@ -6,8 +6,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import orjson
-
+from dikast.core.canonical import read_json
 from dikast.core.errors import DataError, is_machine_error
 from dikast.core.runs.run_files import AGAIN, LOCK, refuse_special
 from dikast.core.runs.schema import LockForm, misfit
@@ -23,7 +22,7 @@ def read_lock(out: Path) -> dict[str, Any] | None:
     """
     refuse_special(out)
     try:
-        value = orjson.loads((out / LOCK).read_bytes())
+        value = read_json((out / LOCK).read_bytes())
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and is_machine_error(error):
             raise

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import orjson
 
+from dikast.core.canonical import read_json
 from dikast.core.errors import DataError
 from dikast.core.runs.schema import misfit
 from dikast.core.scale import Scale
@@ -50,12 +51,12 @@ def open_record(raw: bytes) -> dict[str, Any]:
     ValueError for a line that has changed since it was written, and for one that holds no JSON object.
     """
     if is_sealed(raw):
-        record: dict[str, Any] = orjson.loads(raw)
+        record: dict[str, Any] = read_json(raw)
         del record["crc"]
         return record
     if sum(a != b for a, b in zip(raw[-_TAIL_LENGTH:], _LIKE, strict=False) if b != _ANY) <= _SLIPS:
         raise ValueError("its checksum does not match: the line has changed since it was written")
-    found = orjson.loads(raw)
+    found = read_json(raw)
     if not isinstance(found, dict):
         raise ValueError("not an object")
     sealed = found.pop("crc", None)
@@ -79,11 +80,11 @@ def open_line(
     line with a checksum that another program wrote again, `unsealed` one without a checksum.
     """
     if is_sealed(raw):
-        record: dict[str, Any] = orjson.loads(raw)
+        record: dict[str, Any] = read_json(raw)
         del record["crc"]
         return record, "verified"
     try:
-        record = orjson.loads(raw)
+        record = read_json(raw)
         if not isinstance(record, dict):
             raise ValueError("not an object")
         sealed = record.pop("crc", None)

@@ -6,8 +6,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-import orjson
-
+from dikast.core.canonical import read_json
 from dikast.core.errors import DataError, UserError, require
 from dikast.core.runs.current_verdicts import verdicts_in_order
 from dikast.core.runs.frames import to_arrow
@@ -185,7 +184,7 @@ class Run:
 def _summary(path: Path) -> dict[str, Any]:
     """The content of `summary.json`; DataError if it is not a summary."""
     try:
-        value: dict[str, Any] = orjson.loads(path.read_bytes())
+        value: dict[str, Any] = read_json(path.read_bytes())
         told = misfit(SummaryForm)(value)
         if not told and "kind" not in value:
             told = " has no 'kind'"

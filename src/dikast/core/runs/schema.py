@@ -12,8 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NotRequired, TypedDict, Union, get_args, get_origin, get_type_hints, is_typeddict
 
-import orjson
-
+from dikast.core.canonical import read_json
 from dikast.core.errors import DataError
 from dikast.core.runs.run_files import check, cure_of
 from dikast.core.verdict import DISAGREE, Attempt, Status, Usage
@@ -336,7 +335,7 @@ def derived_lines(folder: Path, name: str, kind: Any) -> Iterator[tuple[dict[str
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             try:
-                record = orjson.loads(line)
+                record = read_json(line)
                 told = misfit(kind)(record)
             except ValueError as error:
                 told = f" cannot be read ({error})"

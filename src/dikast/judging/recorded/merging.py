@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from dikast.core.canonical import read_json
 from dikast.core.errors import DataError, UserError
 from dikast.core.runs.current_verdicts import current_verdicts
 from dikast.core.runs.judge_lock import check_version, read_lock
@@ -131,7 +132,7 @@ def _judge(folder: Path) -> str:
         raise UserError(f"{folder}: the run has not ended (no {SUMMARY}): run its command again, then merge")
     check(folder, SUMMARY)
     try:
-        found = orjson.loads((folder / SUMMARY).read_bytes())
+        found = read_json((folder / SUMMARY).read_bytes())
         judge = found["judge"]
         if not isinstance(judge, str):
             raise TypeError(f"'judge' is {judge!r}")

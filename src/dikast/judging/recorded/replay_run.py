@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from dikast.core.canonical import read_json
 from dikast.core.checking import fit
 from dikast.core.errors import DataError, UserError
 from dikast.core.rubric import Rubric, Sheet, load_rubric
@@ -125,7 +126,7 @@ def replay(
 def _asked(run: Path) -> dict[str, Any]:
     """Who was asked how much and what is noted of it, as a run's summary says; nothing of one that has not ended."""
     try:
-        told = orjson.loads((run / SUMMARY).read_bytes())
+        told = read_json((run / SUMMARY).read_bytes())
     except (OSError, ValueError):
         return {}
     known = {} if misfit(SummaryForm)(told) else told

@@ -11,8 +11,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from dikast.audit.audit import audit_file
 from dikast.audit.estimate import Estimate
 from dikast.audit.panel_audit import asked_in_one_order, panel_audit
@@ -32,6 +30,7 @@ from dikast.audit.tables.run_rows import (
     has_gold,
     kept_metadata,
 )
+from dikast.core.canonical import read_json
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item
 from dikast.core.records.files import KINDS
@@ -211,7 +210,7 @@ def _planned(page: RunPage, plan: AuditPlan, rival: Path | None) -> AuditPlan:
 
 def _summary(folder: Path) -> Mapping[str, Any]:
     try:
-        value = orjson.loads((folder / SUMMARY).read_bytes())
+        value = read_json((folder / SUMMARY).read_bytes())
     except (OSError, ValueError):
         return {}
     return value if not misfit(SummaryForm)(value) else {}
