@@ -156,16 +156,20 @@ def test_a_misspelt_metric_is_told_with_its_near_match(tmp_path: Path) -> None:
     assert said.endswith("got 'pearsn': did you mean 'pearson'?")
 
 
-def test_a_picture_that_is_missing_is_told_with_the_place_where_it_is_looked_for(tmp_path: Path) -> None:
-    rows = [{"q": "?", "picture": "../mmmu/1.png"}]
-    keys = {**BROUGHT, "media": "image", "fields": {"instruction": "q", "image": "picture"}}
+@pytest.mark.parametrize(("field", "kind"), [("image", "picture"), ("video", "clip")])
+def test_a_picture_that_is_missing_is_told_with_the_place_where_it_is_looked_for(
+    field: str, kind: str, tmp_path: Path
+) -> None:
+    rows = [{"q": "?", "shown": "../mmmu/1.png"}]
+    keys = {**BROUGHT, "media": field, "fields": {"instruction": "q", field: "shown"}}
     data = tmp_path / "data"
     data.mkdir()
     bench = own(tmp_path, rows, **keys)
     (tmp_path / "rows.jsonl").rename(data / "rows.jsonl")
-    assert f"the picture '../mmmu/1.png' is not there: put it at {tmp_path / 'mmmu/1.png'}, or" in told(
-        bench, "--data", data
-    )
+    said = told(bench, "--data", data)
+    assert f"the {kind} '../mmmu/1.png' is not there: put it at {tmp_path / 'mmmu/1.png'}, or leave" in said
+    shown = run("show", bench, "--data", data, "--skip-missing")
+    assert "no row is left: a picture is missing in 1 row" in str(shown.exception)
 
 
 def test_a_missing_folder_or_file_is_told_with_the_verbs_own_flag(tmp_path: Path) -> None:

@@ -916,7 +916,7 @@ def test_a_tiny_untrained_vision_model_is_told_as_what_it_is(recorded: Path, tmp
     found = cards(tmp_path / "out")
     assert set(found) == set(here)
     for name in ("tifa", "mmrb2"):
-        assert any("rows left out: a picture is missing" in told for told in found[name]["told"])
+        assert any("left out: a picture is missing" in told for told in found[name]["told"])
         assert any("a sample of 3 of" in told for told in found[name]["told"])
     assert found["mmrb2"]["official"][0]["value"]["n"] <= 3
 

@@ -92,8 +92,9 @@ def read_rows(
                 item = replace(item, meta={PROMPT: prompt_id(plain), **item.meta})
             gone = _missing_pictures(item)
             if gone and pictures == "needed":
+                kind = "clip" if any(gone == each.source for each in item.videos) else "picture"
                 raise DataError(
-                    f"the picture {gone!r} is not there: put it at {_placed_at(gone, data)}, or leave such rows "
+                    f"the {kind} {gone!r} is not there: put it at {_placed_at(gone, data)}, or leave such rows "
                     "out with --skip-missing"
                 )
             raters[item.id] = raters_of_row(bench, record.value)

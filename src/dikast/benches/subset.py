@@ -103,4 +103,4 @@ def told_of_rows(about: Mapping[str, Any], *, cut: bool = False) -> list[str]:
         f"prompt: {about['prompt']}",
         *about["notes"],
     ]
-    return told + [f"{n:,} rows left out: {why}" for why, n in about["left_out"].items()]
+    return told + [f"{counted(n, 'row')} left out: {why}" for why, n in about["left_out"].items()]

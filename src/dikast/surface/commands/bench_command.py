@@ -125,7 +125,7 @@ def show(
         for note in found.notes:
             echo(f"  ! {note}")
         for why, n in found.left_out.items():
-            echo(f"  {n:,} left out: {why}")
+            echo(f"  {counted(n, 'row')} left out: {why}")
 
 
 def _ids_of(bench: "Bench") -> str:
