@@ -8,6 +8,8 @@ from dikast.core.checking import fit
 from dikast.core.errors import UserError
 from dikast.core.text import hint
 
+_OF_A_RUN = ("temperature", "top_p", "max_tokens", "seed", "samples")
+
 
 def options_of(factory: Callable[..., Any]) -> Mapping[str, Any] | None:
     """The keyword-only parameters of `factory` with their annotations; None when it takes any keyword (`**options`)."""
@@ -36,7 +38,8 @@ def read_options(given: Mapping[str, Any], known: Mapping[str, Any], *, where: s
 
     for name, value in given.items():
         if name not in known:
-            mistakes.append(f"unknown option {name!r}: {hint(name, sorted(known))}")
+            flag = f"it belongs to the run: --{name.replace('_', '-')} {value} ({name}={value} in Python)"
+            mistakes.append(f"unknown option {name!r}: {flag if name in _OF_A_RUN else hint(name, sorted(known))}")
         else:
             found[name] = fit(known[name], value, wrong, name, text=True) if isinstance(value, str) else value
     if mistakes:

@@ -202,6 +202,8 @@ def unknown_name(error: Exception) -> str:
     if meant.startswith("--") and meant.partition(" ")[0] not in known:
         meant = ""
     near = near_miss(name, known)
+    if context.parent is None and not near:
+        meant = "options stand behind the verb: dikast grade FILE --judge ..."
     cure = f"did you mean {near}?" if near else meant or f"see {context.command_path} --help"
     return f"there is no option {name}: {meant or cure}"
 

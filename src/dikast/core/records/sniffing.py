@@ -142,7 +142,8 @@ def refuse_foreign(head: bytes, path: str) -> None:
     if start.startswith((b"<!doctype", b"<html", b"<?xml", b"<head")):
         raise UserError(
             f"{path}: a web page (HTML or XML), not records: give the address of the file itself (on the Hub `resolve` "
-            "in place of `blob`, on GitHub `raw`), and check whether it asks for a login"
+            "in place of `blob`, on GitHub `raw`, of a Google sheet `export?format=csv` in place of `edit`), and check "
+            "whether it asks for a login"
         )
 
 
