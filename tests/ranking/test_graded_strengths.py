@@ -26,8 +26,9 @@ def test_two_responses_by_hand() -> None:
     games = games_of(compared((0, 1, 0.0)), 2, "logit")
     strengths, covariance = graded_strengths(games, np.array([1.0, 0.0]), line(2.0, 1.0, 1.0))
     assert strengths == pytest.approx([0.5, -0.5])
-    # along (1, -1) / sqrt 2 the posterior has variance 1/3, of which .75^2 is left: .1875 / 2 for each
-    assert covariance == pytest.approx(np.array([[1, -1], [-1, 1]]) * 0.09375)
+    # along (1, -1) / sqrt 2 the posterior has variance 1/3, and the quarter of its mean that does not count adds
+    # .25^2 of that mean's variance, 1 - 1/3: .375 in all, .375 / 2 for each
+    assert covariance == pytest.approx(np.array([[1, -1], [-1, 1]]) * 0.1875)
 
 
 def test_comparisons_that_say_nothing_leave_the_grades() -> None:

@@ -1,20 +1,20 @@
 """Orders with ties, cycles, missing verdicts; slot bias and noise from many items."""
 
 import math
+from collections.abc import Iterator
 from itertools import combinations, permutations
 
 import numpy as np
 import pytest
 
-from dikast.ranking.comparisons import Comparison, Games, OrderedPair, games_of
+from dikast.ranking.comparisons import Comparison, Floats, Games, OrderedPair, games_of
 from dikast.ranking.contestants import Contestants
-from dikast.ranking.item_order import cycles_of, order_of
+from dikast.ranking.item_order import Ordered, cycles_of, order_of
 from dikast.ranking.item_ranking import ranking_of
-from dikast.ranking.pooled import Noise, SlotBias, pool
+from dikast.ranking.pooled import UNKNOWN, Noise, SlotBias, pool
 from dikast.ranking.schedules import SCHEDULES
+from dikast.ranking.simulation import JudgeModel
 from dikast.ranking.tournament import Tournament
-
-UNKNOWN = Noise(math.nan, 0)
 
 
 def compared(*values: tuple[int, int, float]) -> list[Comparison]:
@@ -40,6 +40,59 @@ def test_intervals_and_the_probability_of_being_best() -> None:
     # the difference is 1 with standard deviation sqrt(1/2): P(best) = Phi(sqrt 2) = .921
     assert found.best[0] == pytest.approx(0.921, abs=0.015)
     assert sum(each or 0 for each in found.best) == pytest.approx(1)
+
+
+def played(name: str, k: int, judge: JudgeModel, *, alone: bool, items: int = 200) -> Iterator[tuple[Ordered, Floats]]:
+    """The order of each simulated item, and the rewards that comparisons without noise would give."""
+    rng, schedule = np.random.default_rng([7, k]), SCHEDULES[name]
+    n = items + (40 if schedule.grades else 0)  # the last ones are compared in full, as the pilot of `auto`
+    quality = rng.standard_normal((n, k))
+    grades = quality + judge.graded * rng.standard_normal((n, k)) if schedule.grades else None
+    together = Tournament(0, "logit")
+    tournaments = [Tournament(0, "logit") if alone else together for _ in range(n)]
+    for at, each in enumerate(tournaments):
+        each.enter(str(at), k, schedule if at < items else SCHEDULES["full"], None if grades is None else grades[at])
+    for each in tournaments if alone else [together]:
+        while pairs := each.draw():
+            for item, drawn in pairs.items():
+                seen, errors = quality[int(item)], rng.standard_normal(len(drawn))
+                logits = [
+                    judge.gain * (seen[i] - seen[j]) + judge.bias + judge.noise * error
+                    for (i, j), error in zip(drawn, errors, strict=True)
+                ]
+                each.note({item: compared(*((*pair, value) for pair, value in zip(drawn, logits, strict=True)))})
+    for at in range(items):
+        yield tournaments[at].ordered(str(at)), 2 * k * judge.gain * (quality[at] - quality[at].mean())
+
+
+@pytest.mark.parametrize(
+    ("name", "k", "alone"),
+    [("full", 5, False), ("half", 4, True), ("ends", 8, False), ("graded", 5, False)],
+)
+def test_intervals_and_probabilities_hold_what_they_say(name: str, k: int, alone: bool) -> None:
+    judge = JudgeModel(gain=1.6, bias=-0.15, noise=2.2, systematic=0.0, graded=0.7)
+    held, said, right = list[bool](), list[float](), list[bool]()
+    for order, rewards in played(name, k, judge, alone=alone):
+        held += [
+            low is not None and high is not None and low <= reward <= high
+            for low, reward, high in zip(order.low, rewards, order.high, strict=True)
+        ]
+        said += [share for share in order.best if share is not None]
+        right += (rewards == rewards.max()).tolist()
+    assert len(said) == len(right)
+    assert 0.92 < np.mean(held) < 0.98
+    first = np.array(said) > 0.6
+    assert np.array(said)[first].mean() == pytest.approx(np.array(right)[first].mean(), abs=0.06)
+
+
+def test_grades_that_comparisons_say_nothing_beyond_leave_the_uncertainty_unknown() -> None:
+    tournament = Tournament(0, "logit")
+    tournament.enter("0", 4, SCHEDULES["graded"], np.array([0.9, 0.6, 0.3, 0.1]))
+    while pairs := tournament.draw():
+        tournament.note({item: compared(*((*pair, 0.0) for pair in drawn)) for item, drawn in pairs.items()})
+    order = tournament.ordered("0")
+    assert order.order == (0, 1, 2, 3)
+    assert order.low == order.high == order.best == (None,) * 4
 
 
 def test_no_verdict_is_no_order() -> None:

@@ -1,6 +1,7 @@
 """Pairs from runs: which are taken, which are left out and why, and each trainer's form read back."""
 
 import json
+import math
 import re
 from collections import Counter
 from pathlib import Path
@@ -300,3 +301,29 @@ def test_pairs_of_a_full_ranking_whose_orders_disagree_are_dropped(tmp_path: Pat
     found = pairs_of(tmp_path / "run")
     assert [pair.item.id for pair in found.pairs] == ["r1", "r3"]
     assert found.dropped == {"the two orders disagree": 2}
+
+
+@pytest.mark.parametrize("schedule", ["half", "graded", "duel"])
+def test_margins_of_a_ranking_are_of_its_comparisons_and_empty_responses_are_not_missing(
+    schedule: str, tmp_path: Path
+) -> None:
+    source = tmp_path / "items.jsonl"
+    rows = [
+        {"id": f"r{n}", "instruction": f"Say {n}?", "responses": [*(f"{n} {j}" for j in range(4)), " ", f"{n} 0"],
+         "gold": [1, 4, 2, 5, 1, 1]}
+        for n in range(6)
+    ]  # fmt: skip
+    source.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+    how: Any = schedule
+    rank_file(Judge("mock:oracle,r=.9", "helpfulness"), source, tmp_path / "run", RankOptions(schedule=how))
+    found = pairs_of(tmp_path / "run")
+    assert len(found.pairs) == 6
+    for pair, place in zip(found.pairs, read_records(tmp_path / "run" / "rankings.jsonl"), strict=True):
+        line = place.value
+        best, worst = line["order"][0], line["order"][-1]
+        assert line["left_out"] == {"4": "empty", "5": 0}
+        if schedule == "duel":  # grades alone tell how far the others are apart
+            assert pair.margin == pytest.approx(abs(line["grades"][best] - line["grades"][worst]))
+        else:  # rewards are 2k times strengths in nats, of k = 4 responses that were compared
+            nats = (line["rewards"][best] - line["rewards"][worst]) / 8
+            assert pair.margin == pytest.approx(math.tanh(nats / 2))

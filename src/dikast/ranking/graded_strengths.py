@@ -68,7 +68,8 @@ def graded_strengths(games: Games, grades: Floats, line: GradeLine) -> tuple[Flo
     middle = known[..., :, None] * np.eye(known.shape[-1])
     middle -= known[..., :, None] * known[..., None, :] / np.maximum(known.sum(-1), 1)[..., None, None]
     beyond = np.einsum("...ij,...j->...i", inverse, pulled)
-    return told + _SHARE * beyond, _SHARE**2 * (middle @ inverse @ middle)
+    uncounted = (1 - _SHARE) ** 2 * (np.eye(known.shape[-1]) / line.ridge - inverse)
+    return told + _SHARE * beyond, middle @ (inverse + uncounted) @ middle
 
 
 def centred(grades: Floats) -> Floats:

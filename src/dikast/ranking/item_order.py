@@ -1,5 +1,6 @@
 """The order of an item's responses, with its uncertainty."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -37,7 +38,9 @@ class Ordered:
     triples: int
 
 
-def order_of(comparisons: Sequence[Comparison], k: int, kind: Values, bias: float, noise: Noise) -> Ordered:
+def order_of(
+    comparisons: Sequence[Comparison], k: int, kind: Values, bias: float, noise: Noise, spread: float = math.inf
+) -> Ordered:
     """Order k responses by the comparisons that have a value of this kind, corrected for the slot bias.
 
     If the comparisons form several unconnected groups, only the largest is ordered (of equal ones that of the smallest
@@ -46,13 +49,17 @@ def order_of(comparisons: Sequence[Comparison], k: int, kind: Values, bias: floa
     games = games_of(comparisons, k, kind)
     found = fit_strengths(games, bias)
     inside = max(groups_of(games), key=len) if games.n else []
-    return ordered_by(found.strengths, found.covariance, inside, games, bias, noise)
+    return ordered_by(found.strengths, found.covariance, inside, games, bias, noise, spread=spread)
 
 
 def ordered_by(
-    strengths: Floats, covariance: Floats, inside: Sequence[int], games: Games, bias: float, noise: Noise
-) -> Ordered:
-    """The order of the responses `inside` by their strengths (k,), whose `covariance` is for noise of variance 1."""
+    strengths: Floats, covariance: Floats, inside: Sequence[int], games: Games, bias: float, noise: Noise,
+    *, spread: float = math.inf,
+) -> Ordered:  # fmt: skip
+    """The order of the responses `inside` by their strengths (k,), whose `covariance` is for noise of variance 1.
+
+    spread: the standard deviation of the strengths, for the probability of being best; infinite if it is in them.
+    """
     k = len(strengths)
     rewards = 2 * k * strengths
     order = sorted(inside, key=lambda i: (-round(float(rewards[i]), _DIGITS), i))
@@ -66,7 +73,7 @@ def ordered_by(
 
         variances = np.clip(np.diag(covariance), 0, None)
         half = 2 * k * float(t.ppf((1 + _Z_LEVEL) / 2, noise.free)) * noise.sd * np.sqrt(variances)
-        best = _best(strengths, covariance, inside, noise.sd)
+        best = _best(strengths, covariance, inside, noise, spread)
     cycles, triples = cycles_of(games, bias)
 
     def shown(values: Floats | None) -> tuple[float | None, ...]:
@@ -79,13 +86,19 @@ def ordered_by(
     )  # fmt: skip
 
 
-def _best(strengths: Floats, covariance: Floats, inside: Sequence[int], sd: float) -> Floats:
-    """The probability (k,) of having the greatest strength, from seeded draws of the fit's normal distribution."""
+def _best(strengths: Floats, covariance: Floats, inside: Sequence[int], noise: Noise, spread: float) -> Floats:
+    """The probability (k,) of having the greatest strength, from seeded draws of the posterior, a multivariate t.
+
+    The prior is normal with the spread: of many noisy strengths the greatest is overestimated.
+    """
     at = list(inside)
-    centre = strengths[at]
-    values, vectors = np.linalg.eigh(sd * sd * covariance[np.ix_(at, at)])
-    normal = np.random.default_rng(0).standard_normal((_DRAWS, len(at)))
-    drawn = centre + (normal * np.sqrt(np.clip(values, 0, None))) @ vectors.T
+    values, vectors = np.linalg.eigh(covariance[np.ix_(at, at)])
+    values = np.clip(values, 0, None)
+    shrunk = 1 / (1 + (noise.sd / spread) ** 2 * values) if spread > 0 else np.zeros(len(at))
+    centre = (strengths[at] @ vectors) * shrunk
+    rng = np.random.default_rng(0)
+    sd = noise.sd * np.sqrt(noise.free / rng.chisquare(noise.free, (_DRAWS, 1)))
+    drawn = (centre + sd * rng.standard_normal((_DRAWS, len(at))) * np.sqrt(values * shrunk)) @ vectors.T
     top = drawn >= drawn.max(1, keepdims=True) - _NEAR
     shares = np.zeros(len(strengths))
     shares[at] = (top / top.sum(1, keepdims=True)).mean(0)

@@ -19,6 +19,9 @@ class Noise(NamedTuple):
     free: int
 
 
+UNKNOWN = Noise(math.nan, 0)
+
+
 class SlotBias(NamedTuple):
     """The advantage of the response shown first, in units of the value; NaN without comparisons.
 
@@ -60,7 +63,7 @@ def pool(contests: Sequence[Games]) -> Pooled:
     stacks = [stack for games in by_size.values() for stack in stacks_of(games)]
     n = sum(int(games.n.sum()) for games in stacks)
     if n == 0:
-        return Pooled(SlotBias(math.nan, math.nan, 0), Noise(math.nan, 0), math.nan)
+        return Pooled(SlotBias(math.nan, math.nan, 0), UNKNOWN, math.nan)
     bias = math.fsum(float(games.sums.sum()) for games in stacks) / n
     for _ in range(_TIMES):
         noise, spread = _variances(stacks, bias)

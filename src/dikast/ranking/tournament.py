@@ -19,7 +19,7 @@ from dikast.ranking.comparisons import (
 )
 from dikast.ranking.graded_strengths import GradeLine, grade_line, graded_strengths
 from dikast.ranking.item_order import Ordered, order_of, ordered_by
-from dikast.ranking.pooled import Pooled, pool
+from dikast.ranking.pooled import UNKNOWN, Pooled, pool
 from dikast.ranking.schedules import Rounds, Schedule
 
 
@@ -157,6 +157,7 @@ class Tournament:
             games, grades, line = self.games(item, kind), self._grades(item), self.grade_line(kind)
             inside = np.flatnonzero(np.isfinite(grades)).tolist()
             fitted, left = graded_strengths(games, grades, line), line.left
-            return ordered_by(*fitted, inside if len(inside) > 1 else [], games, left.bias.shrunk, left.noise)
+            noise = left.noise if left.spread > 0 else UNKNOWN
+            return ordered_by(*fitted, inside if len(inside) > 1 else [], games, left.bias.shrunk, noise)
         pooled = self.pooled(kind)
-        return order_of(contest.played, contest.k, kind, pooled.bias.shrunk, pooled.noise)
+        return order_of(contest.played, contest.k, kind, pooled.bias.shrunk, pooled.noise, pooled.spread)

@@ -82,6 +82,7 @@ class _Prompt:
     better: dict[tuple[int, int], float] = field(default_factory=dict)
     disagree: set[tuple[int, int]] = field(default_factory=set)
     missing: int = 0
+    empty: set[int] = field(default_factory=set)  # responses that a ranking left out
 
 
 def pairs_of(
@@ -246,18 +247,21 @@ def _rankings(run: Run, by_id: Mapping[str, _Prompt], criterion: str) -> None:
         if (prompt := by_id.get(line["item"])) is None:
             continue
         prompt.missing += line["missing"]
+        empty = (int(i) for i, why in line["left_out"].items() if why == "empty")
+        prompt.empty |= {n for i in empty if (n := prompt.numbers.get((line["item"], i))) is not None}
         placed = [
             (number, rank, i)
             for i, rank in enumerate(line["ranks"])
             if rank is not None and (number := prompt.numbers.get((line["item"], i))) is not None
         ]
-        values = line["rewards"] if line["grades"] is None else line["grades"]
+        by_grades = all(reward is None for reward in line["rewards"])  # a duel
+        values = line["grades"] if by_grades else line["rewards"]
         for (a, above, i), (b, below, j) in combinations(placed, 2):
             if a == b:
                 continue
             first, second = values[i], values[j]
             apart = 0.0 if above == below or first is None or second is None else abs(first - second)
-            if line["grades"] is None:
+            if not by_grades:
                 apart /= 2 * (len(line["ranks"]) - len(line["left_out"]))  # rewards are 2k times strengths
                 apart = math.tanh(apart / 2) if line["values"] == "logit" else min(apart, 1.0)
             edge = math.copysign(max(apart, 2 * _EQUAL), below - above) if above != below else 0.0
@@ -269,10 +273,11 @@ def _rankings(run: Run, by_id: Mapping[str, _Prompt], criterion: str) -> None:
 def _chosen(prompt: _Prompt, margin: float, take: Take, dropped: Counter[str], *, graded: bool) -> Iterator[Pair]:
     """The pairs of one prompt; prompts and pairs that are left out are counted."""
     known = sorted(prompt.worth)
-    if len(prompt.responses) < 2:
+    judged = len(prompt.responses) - len(prompt.empty)
+    if judged < 2:
         dropped["fewer than two different responses"] += 1
         return
-    if take == "best-and-worst" and (prompt.missing or len(known) < len(prompt.responses)):
+    if take == "best-and-worst" and (prompt.missing or len(known) < judged):
         dropped["a verdict is missing"] += 1
         return
     if graded and len(known) < len(prompt.responses):
