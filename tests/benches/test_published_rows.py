@@ -57,7 +57,7 @@ def test_clips_are_shown_as_clips_and_one_of_picture_and_clip_is_enough(tmp_path
     found = judge_own(bench, "mock:first-slot", tmp_path / "out")
     assert found["ours"]["failed"]["value"] == 0
     (tmp_path / "c/one.mp4").unlink()
-    with pytest.raises(UserError, match=r"line 2|:2.*the picture 'c/one.mp4' is not there"):
+    with pytest.raises(UserError, match=r":2: the clip 'c/one.mp4' is not there"):
         read_rows(load_bench(str(bench)), tmp_path)
     assert len(read_rows(load_bench(str(bench)), tmp_path, pictures="skip").items) == 2
 
