@@ -29,7 +29,8 @@ _MOMENT = re.compile(rb',\s*"last_verdict": ?"[^"]*"')  # not there where the ru
 # append-only: what a kill leaves of them is never less after the next run
 _KEPT = ("verdicts.jsonl", "[0-9]-*.jsonl")
 # these tell of seconds, or hold secret words that are drawn anew
-_UNLIKE = ("checksums.json", "curves.svg", "state.json", "README.md", "links.json", "labels.sqlite", "cost.json")
+_UNLIKE = ("checksums.json", "curves.svg", "state.json", "README.md", "links.json", "labels.sqlite", "cost.json",
+           "labels.sqlite-shm", "labels.sqlite-wal")  # fmt: skip
 _MADE = ("corpus/absolute/items.jsonl", "judge/model/model.safetensors", "graded.jsonl")
 _TRAINING = ("train", "new", "look", "release", "demo", "make-judge", "dpo", "merge")
 _ANEW = ("doctor", "replay", "merge-runs")  # what these write of verdicts is made anew from files that are whole
