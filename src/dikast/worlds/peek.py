@@ -151,7 +151,7 @@ _PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="view
 @media (prefers-color-scheme:dark){{:root{{--ink:#e6edf3;--soft:#9198a1;--line:#3d444d;--card:#161b22;--back:#0d1117;
 --good:#6cc58a;--bad:#ff8a80;--gone:#e5a54b;--mark:#1c2a44}}}}
 body{{font:15px/1.5 system-ui,sans-serif;margin:0 auto;padding:1.5rem 1rem;max-width:84rem;background:var(--back);
-color:var(--ink)}}
+color:var(--ink);overflow-wrap:anywhere}}
 h1{{font-size:1.3rem}} main{{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,26rem),1fr));gap:1rem}}
 article{{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:1rem;overflow-wrap:anywhere}}
 h2{{font-size:.8rem;margin:0 0 .6rem;color:var(--soft);font-weight:500}}

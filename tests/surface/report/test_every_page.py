@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 import axe
 from browser import Browser
@@ -77,6 +78,34 @@ def test_it_can_be_read_without_scripts(page: Path, width: int, dark: bool, tab:
                         "each => each.getClientRects().length).length")  # fmt: skip
         assert shown == 0
         assert tab.run("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("page", ["several", "bench"], indirect=True)
+def test_a_phone_shows_values_first_and_that_a_table_goes_on(page: Path, tab: Browser, tmp_path: Path) -> None:
+    """Figures stand beside their names, and a shadow lies where a table can be moved: none at its ends."""
+    tab.open(page, width=390)
+    wide = "[...document.querySelectorAll('.wide')].find(e => e.scrollWidth > e.clientWidth + 60)"
+    tab.run(f"{wide}.scrollIntoView({{block: 'start'}})")
+    place = tab.run(f"(({{left, right, top}}) => [left, right, top])({wide}.querySelector('thead').parentElement"
+                    ".parentElement.getBoundingClientRect())")  # fmt: skip
+    if "Scorecards" in tab.run("document.title"):
+        ends = f"[...{wide}.querySelectorAll('tbody tr td:nth-child(3)')].map(e => e.getBoundingClientRect().right)"
+        assert max(tab.run(ends)) <= 390
+
+    def dark(scrolled: int) -> tuple[float, float]:
+        """How much darker than the middle both ends of the top line are."""
+        tab.run(f"{wide}.scrollLeft = {scrolled}")
+        shot = Image.open(tab.screenshot(tmp_path / "shot.png")).convert("L")
+        left, right, top = (round(each) for each in place)
+        first, middle, last = (shot.getpixel((x, top + 1)) for x in (left + 1, (left + right) // 2, right - 2))
+        assert isinstance(first, int)
+        assert isinstance(middle, int)
+        assert isinstance(last, int)
+        return middle - first, middle - last
+
+    assert dark(0)[0] < 3 < 20 < dark(0)[1]
+    assert min(dark(30)) > 20
+    assert dark(100_000)[1] < 3 < 20 < dark(100_000)[0]
 
 
 @pytest.mark.parametrize("page", CONCLUDING, indirect=True)

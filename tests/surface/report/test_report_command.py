@@ -1,6 +1,7 @@
 """`dikast report`: what it writes, what it says when something is missing, and its gates."""
 
 import json
+import re
 import shutil
 import xml.etree.ElementTree as Xml
 from pathlib import Path
@@ -311,6 +312,10 @@ def test_judges_of_a_panel_are_compared_with_the_first_of_them(tmp_path: Path) -
     assert all(f">{name}<" in board for name in ("panel of 2", "1-mock-oracle-r-1", "2-mock-oracle-r--8"))
     assert ">panel<" not in board  # the name of its folder
     assert "<title>Report: panel, 1-mock-oracle-r-1, 2-mock-oracle-r--8</title>" in text
+    spent = [json.loads((each / "summary.json").read_text())["usage"]["tokens_in"] for each in run.iterdir()
+             if each.is_dir()]  # fmt: skip
+    costs = re.findall(r"<h3>Cost</h3>.*?([\d,]+) tokens in", text, re.S)
+    assert [int(each.replace(",", "")) for each in costs] == [sum(spent), *sorted(spent)]
 
 
 def test_a_replay_is_reported_as_the_run_that_it_is_of(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Figures show the numbers that they are of, and their names do not run into each other, however long they are."""
 
 import itertools
+import math
 import re
 from pathlib import Path
 
@@ -8,6 +9,10 @@ import numpy as np
 import pytest
 
 import runs
+from dikast.audit.estimate import Estimate
+from dikast.audit.rendering import Table
+from dikast.audit.results import Slices
+from dikast.surface.report.embedded.long_tables import slices
 from dikast.surface.report.figures import WIDTH, histogram
 
 LETTER = 10.3  # units of the figure's width that a letter takes on a phone
@@ -78,6 +83,40 @@ def _scores(run: Path) -> dict[str, float]:
 
 def _judges(panel: Path) -> list[Path]:
     return sorted(each for each in (panel / "run").iterdir() if each.is_dir())
+
+
+def test_of_very_many_slices_a_page_holds_the_worst(tmp_path: Path) -> None:
+    """300 slices of 4 rows: in slice k the judge is k % 4 levels off."""
+    rows = [f"t{k},{k % 2 + 1 + k % 4},{k % 2 + 1}" for k in range(300) for _ in range(4)]
+    (tmp_path / "x.csv").write_text("topic,score,gold\n" + "\n".join(rows) + "\n")
+    out = [word for name in ("r.html", "r.json") for word in ("-o", tmp_path / name)]
+    _done("report", tmp_path / "x.csv", *out, "--by", "topic", "--scale", "1-5", "--draws", 20, "--queue", 2)
+    (figure,) = _figures(tmp_path / "r.html", "Agreement by slice (By topic: 300 slices): exact, worst first")
+    right = {f"t{k}" for k in range(0, 300, 4)}  # the other 225 agree in no row
+    drawn = [name for _, name, *_ in DOT.findall(figure)]
+    assert len(drawn) == 40
+    assert not right & set(drawn)
+    assert "drawn are the first 40 of 300 slices" in figure
+    text = (tmp_path / "r.html").read_text("utf-8")
+    (below,) = re.findall(r"<h4>By topic: 300 slices</h4>.*?<tbody>(.*?)</tbody>.*?shown are the 200 with the worst"
+                          r" exact of 300 rows; all are in the report as JSON", text, re.S)  # fmt: skip
+    shown = re.findall(r"<th scope=row>(t\d+)</th>", below)
+    assert len(shown) == 200
+    assert not right & set(shown)
+    assert all(f'"t{k}"' in (tmp_path / "r.json").read_text("utf-8") for k in range(300))
+
+
+def test_slices_come_in_the_order_that_is_told() -> None:
+    """The least agreement and the most disagreement first; of means, which are not better or worse, the lowest."""
+
+    def order(column: str) -> tuple[str, list[str]]:
+        found = {name: Estimate(value, n=9) for name, value in (("x", 0.5), ("y", math.nan), ("z", 0.2), ("w", 0.9))}
+        (each,) = slices([Table("by t", "By t", (), (), result=Slices("t", {column: found}))])
+        return each.title, [row.name for row in each.rows]
+
+    assert order("exact") == ("Agreement by slice (By t): exact, worst first", ["z", "x", "w", "y"])
+    assert order("disagree") == ("Slices (By t): disagree, highest first", ["w", "x", "z", "y"])
+    assert order("mean score") == ("Slices (By t): mean score, lowest first", ["z", "x", "w", "y"])
 
 
 def test_slices_are_a_forest_plot_worst_first_drawn_to_scale(panel: Path) -> None:

@@ -43,7 +43,7 @@ from dikast.core.runs.run_files import GOLD, KEYS, LOCK, RUBRICS, SUMMARY, VERDI
 from dikast.core.runs.schema import SummaryForm, misfit
 from dikast.core.scale import Scale
 from dikast.core.text import counted, in_shell
-from dikast.core.verdict import DISAGREE
+from dikast.core.verdict import DISAGREE, Usage
 from dikast.judging.notes import notes_of
 from dikast.surface.report.by_length import LengthGroup, Measured, by_length, slope_on_length
 from dikast.surface.report.contents import JudgedItems, Thumbs
@@ -170,12 +170,25 @@ def collect(folder: Path, asked: Asked, rival: Path | None = None) -> RunPage:
 def collect_panel(folder: Path, asked: Asked) -> RunPage:
     """A panel as one page: its judges beside their joint verdict, without a queue. Raises as `collect`."""
     run = Run(folder)
-    page = RunPage(folder, f"panel of {len(run.runs)}", summary={"judge": "joint verdict of its judges"})
+    summary = {**_spent(run), "judge": "joint verdict of its judges"}
+    page = RunPage(folder, f"panel of {len(run.runs)}", summary=summary)
     page.kind = "pairwise" if run.runs and run.runs[0].kind in ("pairwise", "from-absolute") else "absolute"
     page.audit = panel_audit(dataclasses.replace(asked.plan, file=folder))
     page.rows = page.audit.rows
     page.panel, page.one_order = True, page.pairwise and asked_in_one_order(run)
     return page
+
+
+def _spent(panel: Run) -> Mapping[str, Any]:
+    """What the judges of a panel have spent together; nothing where one of them does not say."""
+    summaries = [run.summary for run in panel.runs]
+    if not all(each.get("usage") for each in summaries):
+        return {}
+    spent = [dataclasses.asdict(Usage()) | each["usage"] for each in summaries]
+    costs = [each.pop("cost") for each in spent]
+    usage = {name: sum(each.get(name) or 0 for each in spent) for name in spent[0]}
+    usage["cost"] = None if None in costs else sum(costs)
+    return {"usage": usage, "verdicts": sum(each.get("verdicts") or 0 for each in summaries)}
 
 
 def _alike(page: RunPage, other: Path) -> bool:

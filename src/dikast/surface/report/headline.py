@@ -6,7 +6,6 @@ from dataclasses import asdict
 from typing import NamedTuple
 
 from dikast.audit.estimate import Estimate
-from dikast.audit.rendering import Table
 from dikast.audit.results import (
     Accuracy,
     Agreement,
@@ -17,20 +16,18 @@ from dikast.audit.results import (
     Orders,
     Players,
     ScoreIntervals,
-    Slices,
 )
 from dikast.audit.sections.leaderboard import weighted_told
 from dikast.core.text import counted, one_line
 from dikast.core.verdict import Usage
 from dikast.judging.label_scores import bounded_told
 from dikast.surface.report.collect import RunPage
-from dikast.surface.report.figures import Row, Ruler
+from dikast.surface.report.figures import Ruler
 
 _WIN_RATE = "win rate (half)"
 _MOST_PLAYERS = 10
 _RULED = ("pearson", "spearman", "quadratic_kappa", "exact", "within_1")
 # the first of these that a table of slices has is drawn
-_FORESTS = ("pearson", "exact", "both together", "as shown", "mean score", "disagree", "first wins")
 
 
 class Card(NamedTuple):
@@ -200,16 +197,6 @@ def ruled(page: RunPage) -> list[Ruler]:
     return found
 
 
-def slices(page: RunPage) -> Iterator[tuple[Table, str, list[Row]]]:
-    """Each table of slices with its first statistic as rows of a forest plot, worst first."""
-    for table in page.audit or ():
-        if not isinstance(found := table.result, Slices) or not found.statistics:
-            continue
-        column = next(name for name in (*_FORESTS, *found.statistics) if name in found.statistics)
-        rows = [Row(name, each.value, each.low, each.high, each.n) for name, each in found.statistics[column].items()]
-        yield table, column, sorted(rows, key=lambda row: (math.isnan(row.value), row.value))
-
-
 def _failures(page: RunPage) -> Iterator[Card]:
     audit, what = page.audit, "pair" if page.pairwise else "verdict"
     found = audit.result(Failures) if audit else None
@@ -339,7 +326,7 @@ def _cost(page: RunPage) -> Card:
     usage = page.summary.get("usage")
     if not usage:
         why = "the file does not say what was spent" if page.folder.is_file() else "summary.json is missing"
-        why = _EACH if page.panel else why
+        why = _EACH if page.panel else why  # one of them is unfinished
         return Card("Cost", "unknown", (why,), "unknown")
     usage = asdict(Usage()) | usage  # what an edited summary leaves out counts as nothing
     cost = usage["cost"]

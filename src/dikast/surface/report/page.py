@@ -22,6 +22,7 @@ from dikast.surface.report.claim_places import stretches
 from dikast.surface.report.collect import RunPage
 from dikast.surface.report.conclusion import conclusion, of_judge, of_judges
 from dikast.surface.report.contents import clipped
+from dikast.surface.report.embedded.long_tables import DRAWN, TABLED, slices, table_rows
 from dikast.surface.report.embedded.page_size import MOST_BYTES, HeldRows, first_of, held, size_of
 from dikast.surface.report.queue import Entry
 from dikast.surface.report.standings import as_latex, as_markdown, board_of_judges, standings
@@ -89,7 +90,10 @@ def render(
         deep=lambda found: _deep(found.value),
         curve_rows=lambda curve: [[f"{each.x:.3f}", f"{each.y:.3f}", f"{each.y.n:,}"] for each in curve.points],
         ruled=headline.ruled,
-        slices=headline.slices,
+        slices=lambda page: slices(page.audit or ()),
+        table_rows=table_rows,
+        most_drawn=DRAWN,
+        most_tabled=TABLED,
         rulers=figures.rulers,
         histogram=figures.histogram,
         forest_of=_forest,
