@@ -32,6 +32,7 @@ from dikast.audit.statistics.drift import Drift
 from dikast.core.scale import Scale
 from dikast.surface.report import gates, headline
 from dikast.surface.report.collect import RunPage
+from dikast.surface.report.embedded.long_tables import slices
 
 
 def audit_of_scores(folder: Path) -> Audit:
@@ -55,11 +56,11 @@ def audit_of_pairs(folder: Path, *, swapped: bool) -> Audit:
 def test_results_are_the_cells_of_the_tables(tmp_path: Path) -> None:
     found = audit_of_scores(tmp_path)
     failures, agreement = found.result(Failures), found.result(Agreement)
-    baselines, slices = found.result(Baselines), found.result(Slices)
+    baselines, by_part = found.result(Baselines), found.result(Slices)
     assert failures is not None
     assert agreement is not None
     assert baselines is not None
-    assert slices is not None
+    assert by_part is not None
     assert (failures.failed, failures.statuses) == (found["failures"].estimate("failed", "share"), {"missing": 3})
     for name, each in agreement.statistics.items():
         row = found["agreement"][name]
@@ -69,7 +70,7 @@ def test_results_are_the_cells_of_the_tables(tmp_path: Path) -> None:
     assert [row.key for row in baselines.rows if row.role == "floor"] == ["constant", "random"]
     rows = "judge against one rater", "one rater against another (ceiling)"
     assert baselines.people("exact") == tuple(found["beside"].estimate(row, "exact") for row in rows)
-    assert slices.statistics["pearson"] == {name: found["by part"].estimate(name, "pearson") for name in "ab"}
+    assert by_part.statistics["pearson"] == {name: found["by part"].estimate(name, "pearson") for name in "ab"}
     assert found.result(Calibration) is None
 
 
@@ -108,7 +109,7 @@ def test_the_first_screen_reads_no_title_and_no_cell(kind: str, tmp_path: Path) 
     for tables in (found.tables, tuple(silent)):
         page = RunPage(tmp_path, "run", kind="absolute" if kind == "scores" else "pairwise")
         page.audit, page.one_order = dataclasses.replace(found, tables=tables), kind == "one order"
-        drawn = [(column, rows) for _, column, rows in headline.slices(page)]
+        drawn = [(each.column, each.rows, each.told) for each in slices(tables)]
         told.append((headline.sentence(page), headline.cards(page), headline.ruled(page), drawn))
     assert told[0] == told[1]
 
