@@ -667,6 +667,16 @@ def test_gold_of_pairs_that_is_a_mean_of_numbers_may_be_text(tmp_path: Path) -> 
     assert gold_of_row(load_bench(bench), rows[0]) == pytest.approx(0.7)
 
 
+def test_the_mean_of_raters_does_not_depend_on_their_order(tmp_path: Path) -> None:
+    votes = [(0.1, 0.2, 0.3), (0.3, 0.2, 0.1), (0.2, 0.2, 0.2)]
+    rows = [{"q": "?", "a": "x", "w": list(said)} for said in votes]
+    bench = own(
+        tmp_path, rows, kind="scores", fields={"instruction": "q", "response": "a"},
+        gold={"column": "w", "scale": "0-1", "rule": "mean"}, official={"metric": "spearman"},
+    )  # fmt: skip
+    assert [gold_of_row(load_bench(bench), row) for row in rows] == [0.2, 0.2, 0.2]
+
+
 def test_a_bench_is_drafted_from_its_rows_and_checked(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text(json.dumps({"prompt": "?", "chosen": "x", "rejected": "y"}) + "\n")
     path = tmp_path / "fresh.yaml"

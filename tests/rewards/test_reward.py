@@ -13,12 +13,13 @@ from PIL import Image
 from dikast.core.errors import DataError, RunError, UserError
 from dikast.core.item import Item
 from dikast.core.part import Text
-from dikast.engines.base import Sampling
+from dikast.engines.base import Request, Sampling
 from dikast.engines.mock import Failures, Random
 from dikast.judging.judge import Judge
 from dikast.judging.judge_file import grade_file
 from dikast.rewards import Reward, best_of_n
 from dikast.testing.faults import FaultServer
+from scripted import Scripted
 
 PROMPTS = [f"Question {i}?" for i in range(40)]
 REPLIES = [f"Answer {i}, which is this long: {'x' * i}" for i in range(40)]
@@ -231,3 +232,18 @@ def test_best_of_n_names_the_best_and_what_it_could_not_see() -> None:
     assert some.missing == sum(each.value is None for each in some.scored) > 0
     with pytest.raises(UserError, match="no response"):
         best_of_n(judge, "Why?", [])
+
+
+def test_rewards_that_differ_by_rounding_alone_are_tied() -> None:
+    # each of three criteria counts alike: 2, 3 and 4 of 1-10 have one mean in any order, and not as floats
+    sheet = {"name": "s", "criteria": [{"name": n, "criterion": f"Is it {n}?", "scale": "1-10"} for n in "abc"]}
+    given = {"one": "234", "two": "432", "three": "342", "four": "222"}
+
+    def say(request: Request) -> str:
+        text = str(request.messages)
+        response = next(name for name in given if f"said {name}" in text)
+        return f"Verdict: {given[response]['abc'.index(next(n for n in 'abc' if f'Is it {n}?' in text))]}"
+
+    best = best_of_n(Scripted(say), "Why?", [f"said {name}" for name in given], sheet)
+    assert len({each.value for each in best.scored}) > 2
+    assert (best.index, best.tied) == (0, (0, 1, 2))

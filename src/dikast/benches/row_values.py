@@ -128,7 +128,7 @@ def gold_of_row(bench: Bench, row: Mapping[str, Any]) -> Any:
     if gold.rule == "majority":
         return _majority(said)
     numbers = [_number(each, gold.column[0]) for each in said]
-    return sum(numbers) / len(numbers)
+    return float(consensus(np.array(numbers)[:, None], "mean")[0])
 
 
 def _majority(said: Sequence[Any]) -> Any:

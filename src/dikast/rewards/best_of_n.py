@@ -11,6 +11,8 @@ from dikast.engines.base import Engine
 from dikast.judging.judge import Judge
 from dikast.rewards.reward import Reward, Scored
 
+_EQUAL = 1e-9  # rewards that differ by less are equal: a mean over criteria is rounded
+
 
 @dataclass(frozen=True, slots=True)
 class Best:
@@ -54,5 +56,5 @@ def best_of_n(
     given = [value for value in values if value is not None]
     if not given:
         return Best(None, None, None, tuple(scored), missing=len(scored))
-    tied = tuple(i for i, value in enumerate(values) if value == max(given))
+    tied = tuple(i for i, value in enumerate(values) if value is not None and value >= max(given) - _EQUAL)
     return Best(tied[0], responses[tied[0]], max(given), tuple(scored), tied, len(scored) - len(given))

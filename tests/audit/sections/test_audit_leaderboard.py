@@ -127,6 +127,26 @@ def test_a_sheet_with_weights_ranks_by_weighted_totals(own: bool, tmp_path: Path
     assert (list(where.systems), where.weights) == (["y", "x"], "")
 
 
+def test_equal_totals_are_a_tie_whatever_they_are_made_of(tmp_path: Path) -> None:
+    # by weights of .6 and .4, (1, 4) and (3, 1) are both 2.2, and (1, 5) and (3, 2) both 2.6, but not as floats
+    criteria = [{**WEIGHTED[0], "weight": 3}, {**WEIGHTED[1], "weight": 2}]
+    scores = {"x": [(1, 4), (1, 5), (1, 4), (1, 5)], "y": [(3, 1), (3, 2), (3, 1), (3, 2)]}
+    rows = [
+        {"id": f"{name}{k}", "instruction": f"Question {k}?", "response": f"{name} {k}", "model": name,
+         "gold": {"right": right, "short": short}}
+        for name, given in scores.items() for k, (right, short) in enumerate(given)
+    ]  # fmt: skip
+    items, rubric = runs.write_jsonl(tmp_path / "items.jsonl", rows), tmp_path / "sheet.json"
+    rubric.write_text(json.dumps({"name": "answer", "criteria": criteria}))
+    line = ("grade", items, "--judge", "mock:oracle,r=1", "--rubric", rubric, "--out", tmp_path / "run", "-q")
+    assert runs.dikast_here(*line).returncode == 0
+    board = audit_file(AuditPlan(tmp_path / "run", draws=20)).result(Leaderboard)
+    assert board is not None
+    assert [each.win_rate and each.win_rate.value for each in board.systems.values()] == [0.5, 0.5]
+    assert board.lead is not None
+    assert board.lead.value == 0
+
+
 def test_items_with_a_rubric_of_their_own_stand_beside_a_weighted_sheet(tmp_path: Path) -> None:
     own = {"name": "tone", "criterion": "Is it friendly?", "scale": "1-5"}
     rows = [

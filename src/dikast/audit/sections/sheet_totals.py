@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dikast.audit.statistics.building_blocks.exact_means import settled
 from dikast.audit.tables.columns import group_codes
 from dikast.audit.tables.load import Data
 from dikast.audit.tables.scored import Scored
@@ -51,7 +52,7 @@ def sheet_totals(data: Data, given: Scored) -> Totals | None:
     _, rows, place = np.unique(codes, return_index=True, return_inverse=True)
     due = np.array([len(of_rows[row]) for row in rows])
     weight /= np.bincount(place, weight)[place]
-    total = np.where(np.bincount(place) < due, np.nan, np.bincount(place, weight * given.score))
+    total = np.where(np.bincount(place) < due, np.nan, settled(np.bincount(place, weight * given.score)))
     alike = all(each == unequal[0] for each in unequal)
     told = ", ".join(f"{name} {each:g}" for name, each in unequal[0].items()) if alike else "of each item's own sheet"
     nobody = np.full(len(rows), np.nan)
