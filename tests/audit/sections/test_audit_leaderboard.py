@@ -88,7 +88,7 @@ def test_rank_sets_hold_every_place_that_paired_differences_leave_open() -> None
     assert ranked([5], [3]) == [(1, 1, 2), (2, 1, 2)]
 
 
-WEIGHTED = [{"name": "right", "criterion": "Is it right?", "scale": "1-5", "weight": 3},
+WEIGHTED: list[dict[str, Any]] = [{"name": "right", "criterion": "Is it right?", "scale": "1-5", "weight": 3},
             {"name": "short", "criterion": "Is it short?", "scale": "1-5"}]  # fmt: skip
 
 
@@ -129,7 +129,7 @@ def test_a_sheet_with_weights_ranks_by_weighted_totals(own: bool, tmp_path: Path
 
 def test_equal_totals_are_a_tie_whatever_they_are_made_of(tmp_path: Path) -> None:
     # by weights of .6 and .4, (1, 4) and (3, 1) are both 2.2, and (1, 5) and (3, 2) both 2.6, but not as floats
-    criteria: list[dict[str, Any]] = [{**WEIGHTED[0], "weight": 3}, {**WEIGHTED[1], "weight": 2}]
+    criteria = [{**WEIGHTED[0], "weight": 3}, {**WEIGHTED[1], "weight": 2}]
     scores = {"x": [(1, 4), (1, 5), (1, 4), (1, 5)], "y": [(3, 1), (3, 2), (3, 1), (3, 2)]}
     rows = [
         {"id": f"{name}{k}", "instruction": f"Question {k}?", "response": f"{name} {k}", "model": name,
