@@ -39,6 +39,10 @@ GOLD_LIKE = ("human_score", "human_rating", "human_label", "human", "rating", "l
 ASKERS, REQUESTS = ("user", "customer"), ("prompt", "question", "query", "message", "input", "request")
 ANSWERERS = ("model", "llm", "ai", "assistant", "bot", "chatbot", "agent", "generated", "predicted", "student")
 ANSWERS = ("response", "answer", "output", "reply", "completion", "text")
+RIGHT = (
+    ("reference", "response"), ("reference", "output"), ("expected", "answer"), ("expected", "response"),
+    ("correct", "answer"), ("correct", "response"), ("ground_truth", "answer"), ("golden", "answer"),
+)  # fmt: skip
 NAMES: Mapping[str, tuple[str, ...]] = {
     "id": ("id", "uid"),
     "instruction": (
@@ -51,7 +55,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     ),
     "reference": (
         "reference", "expected", "expected_output", "ideal", "ground_truth", "reference_answer", "gold_answer",
-        "target", "answer",
+        *(f"{which}_{what}" for which, what in RIGHT), "target", "answer",
     ),
     "context": ("context", "contexts", "retrieved_contexts", "retrieval_context", "input"),
     "image": ("image", "image_path", "image_url", "img"),

@@ -349,7 +349,12 @@ def test_gold_is_guessed_from_one_column_and_stays_metadata() -> None:
 
 def test_names_of_people_are_gold_or_reference() -> None:
     assert one(question="q", answer="a", human_label=4).gold == 4
-    assert one(question="q", answer="a", gold_answer="x").reference == (Text("x"),)
+    for name in ("gold_answer", "expected_answer", "Correct Answer", "reference_output", "ground_truth_answer"):
+        assert one(**{"question": "q", "answer": "a", name: "x"}).reference == (Text("x"),)
+    row = {"question": "q", "answer": "a", "expected_answer": "x"}
+    (earlier,) = scan_rows([row], {}, Arrangement(3))
+    assert isinstance(earlier, Item)
+    assert (earlier.reference, earlier.meta) == (None, {"expected_answer": "x"})  # as folders of before read it
 
 
 @pytest.mark.parametrize("asked", ["user_prompt", "prompt", "instruction", "messages"])

@@ -93,7 +93,7 @@ def lacking(
 
 def _is_data(name: str) -> bool:
     """Whether the name of a column is rather a value: a number, or a sentence."""
-    return not isinstance(number_in(name.strip()), str) or (" " in name.strip() and name.strip()[-1:] in ".?!")
+    return not isinstance(number_in(name.strip()), str) or (" " in name.strip() and name.strip()[-1:] in ".!")
 
 
 def nested_cure(column: str, value: object) -> str:

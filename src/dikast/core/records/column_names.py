@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dikast.core.errors import DataError
-from dikast.core.item import ITEM_KEYS, NAMES, Item, plain_name
+from dikast.core.item import ITEM_KEYS, NAMES, RIGHT, Item, plain_name
 
 PAIRS = ("answer", "response", "output", "completion", "prediction", "assistant", "conversation")  # before _a, _b, _1
 SYSTEMS = (
@@ -21,6 +21,7 @@ ONE_HOT = tuple((f"{stem}_a", f"{stem}_b", "winner_tie") for stem in ("winner_mo
 SINCE = {
     **dict.fromkeys(("gold_answer", "human_label", *NAMES["system turn"], *itertools.chain(*ONE_HOT)), 2),
     "system": 3,
+    **dict.fromkeys((f"{which}_{what}" for which, what in RIGHT), 4),
 }
 """The version of the table (`core.runs.judge_lock.NAMES_OF`) since which a name is recognised, for later ones."""
 SYSTEM = ("system", "model", "model_id", "model_name", "generator")
