@@ -532,3 +532,13 @@ def test_an_index_that_is_damaged_while_it_is_shown_is_made_again(tmp_path: Path
         assert "100 of 100 rows" in viewed.get("/run", of="one")
     finally:
         viewed.stop()
+
+
+def test_a_search_of_thousands_of_words_is_told(tmp_path: Path) -> None:
+    grade(runs.write_jsonl(tmp_path / "items.jsonl", runs.rows(2)), tmp_path / "runs" / "one", "mock:oracle")
+    pages = fresh(tmp_path)
+    assert "2 of 2 rows" in words(pages.run({"of": "one", "q": "i " * 3_000}))
+    many = " ".join(map(str, range(1_500)))
+    for ask in (lambda: pages.runs({"q": many}), lambda: pages.run({"of": "one", "q": many})):
+        with pytest.raises(UserError, match="A search takes at most 100 different words: 1,500 were given"):
+            ask()

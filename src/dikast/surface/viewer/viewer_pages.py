@@ -32,6 +32,7 @@ from dikast.surface.viewer.run_folders import LIVE_SECONDS, STATES, UNREAD, in_o
 from dikast.surface.viewer.run_index import BEHIND, Listed, RunIndex
 
 PAGE = 100  # rows of a page
+_MOST_WORDS = 100  # of a search: SQLite takes conditions of at most 1,000 parts
 _ROOM = "dikast.surface.viewer"
 _CURE = "put the file that was judged back, or into the folder of the run"
 _SORTS = {"newest": "written desc", "name": "path", "judge": "judge", "most rows": "planned desc",
@@ -242,7 +243,9 @@ def link(address: str, **values: Any) -> str:
 
 def _filters(given: Query, text: str, columns: Sequence[str]) -> tuple[list[str], list[Any]]:
     """Conditions and their values: each word of `q` stands in the expression `text`, each column is as given."""
-    words = given["q"].casefold().split()
+    words = list(dict.fromkeys(given["q"].casefold().split()))
+    if len(words) > _MOST_WORDS:
+        raise UserError(f"A search takes at most {_MOST_WORDS} different words: {len(words):,} were given.")
     chosen = [column for column in columns if given[column]]
     where = ["1", *(f"instr({text}, ?)" for _ in words), *(f"{column}=?" for column in chosen)]
     return where, [*words, *(given[column] for column in chosen)]
