@@ -13,7 +13,7 @@ import dikast
 from dikast.audit.estimate import Estimate
 from dikast.audit.panel_audit import audit_source
 from dikast.audit.plan import AuditPlan
-from dikast.core.errors import UserError
+from dikast.core.errors import DataError, UserError
 from dikast.engines.base import Completion, Engine, Request
 from dikast.engines.spec import open_engine
 from dikast.engines.wrapper import Wrapper
@@ -389,6 +389,32 @@ def test_a_replay_ranks_by_the_last_schedule_of_a_folder(tmp_path: Path) -> None
     ranked(path, tmp_path / "run", schedule="knockout")
     dikast.replay(tmp_path / "run", out=tmp_path / "again")
     assert lines(tmp_path / "again") == lines(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after", "told"),
+    [
+        ("summary.json", b'"values": "auto"', b'"values": ["auto"]', r"ranking.*values"),
+        ("summary.json", b'"ranking": {', b'"ranking": [], "was": {', r"ranking"),
+        ("rankings.jsonl", b'"schedule":"half"', b'"schedule":"none"', r"unknown schedule 'none'"),
+        ("rankings.jsonl", b'"ranks":[', b'"ranks":[1,', r"lists of different lengths"),
+        ("rankings.jsonl", b'"order":[', b'"order":[99,', r"names a response that is not among its ranks"),
+        ("rankings.jsonl", b'"left_out":{}', b'"left_out":{"x":0}', r"names a response that is not among its ranks"),
+    ],
+)
+def test_a_ranking_that_no_run_writes_is_told_with_file_and_cure(
+    name: str, before: bytes, after: bytes, told: str, tmp_path: Path
+) -> None:
+    ranked(write_jsonl(tmp_path / "items.jsonl", items(3)), tmp_path / "run", schedule="half")
+    path = tmp_path / "run" / name
+    raw = path.read_bytes()
+    assert before in raw
+    path.write_bytes(raw.replace(before, after, 1))
+    (tmp_path / "run" / "checksums.json").unlink(missing_ok=True)
+    with pytest.raises(DataError, match=rf"(?s){name}.*{told}.*run the command that made it again"):
+        dikast.replay(tmp_path / "run", out=tmp_path / "again")
+    done = dikast_here("report", tmp_path / "run", "-o", tmp_path / "r.html", "--draws", 5)
+    assert "Traceback" not in done.stderr
 
 
 def test_one_item_as_a_call() -> None:

@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import orjson
 
+from dikast.core.errors import DataError
 from dikast.core.runs.current_verdicts import current_verdicts
-from dikast.core.runs.run_files import RANKINGS, SUMMARY, write_checked
+from dikast.core.runs.run import Run
+from dikast.core.runs.run_files import RANKINGS, SUMMARY, cure_of, write_checked
 from dikast.core.runs.schema import RankingLine, derived_lines
 from dikast.judging.recorded import replay_run
 from dikast.prompts.format import Format
@@ -42,11 +43,14 @@ def replay(
 
 def _ranked_again(run: Path, out: Path) -> tuple[Tournament, list[Ranked]]:
     """The rankings of `run` from the verdicts in `out`, by the values that were used."""
-    told = orjson.loads((run / SUMMARY).read_bytes()).get("ranking", {}) if (run / SUMMARY).exists() else {}
+    told = Run(run).summary.get("ranking", {}) if (run / SUMMARY).exists() else {}
     values = told.get("values", "auto")
     tournament, contestants = Tournament(0, None if values == "auto" else values), dict[str, Contestants]()
     tokens = dict[str, tuple[int | None, int | None]]()
-    for line, _ in derived_lines(run, RANKINGS, RankingLine):
+    for line, number in derived_lines(run, RANKINGS, RankingLine):
+        if line["schedule"] not in SCHEDULES:
+            told = f"unknown schedule {line['schedule']!r}: update Dikast, or {cure_of(run)}"
+            raise DataError(told, path=str(run / RANKINGS), line=number)
         left_out = {int(i): why for i, why in line["left_out"].items()}
         inside = tuple(i for i in range(len(line["ranks"])) if i not in left_out)
         contestants[line["item"]] = Contestants(inside, left_out)

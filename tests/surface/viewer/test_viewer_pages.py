@@ -539,6 +539,6 @@ def test_a_search_of_thousands_of_words_is_told(tmp_path: Path) -> None:
     pages = fresh(tmp_path)
     assert "2 of 2 rows" in words(pages.run({"of": "one", "q": "i " * 3_000}))
     many = " ".join(map(str, range(1_500)))
-    for ask in (lambda: pages.runs({"q": many}), lambda: pages.run({"of": "one", "q": many})):
+    for render, query in ((pages.runs, {"q": many}), (pages.run, {"of": "one", "q": many})):
         with pytest.raises(UserError, match="A search takes at most 100 different words: 1,500 were given"):
-            ask()
+            render(query)

@@ -164,6 +164,13 @@ class PreferencesForm(TypedDict, total=False):
     position_bias_bounded: int
 
 
+class RankingForm(TypedDict, total=False):
+    """The part of a summary's `ranking` that readers use: with which schedule and values it was asked for."""
+
+    schedule: str
+    values: Literal["auto", "logit", "probability", "verdict"]
+
+
 class SummaryForm(TypedDict, total=False):
     """The part of `summary.json` that readers use; versions of Dikast add to it."""
 
@@ -178,6 +185,7 @@ class SummaryForm(TypedDict, total=False):
     failures: Mapping[str, int]
     criteria: dict[str, Any]
     preferences: PreferencesForm
+    ranking: RankingForm
     usage: Usage
     notes: tuple[Any, ...]
     last_verdict: str
@@ -185,7 +193,15 @@ class SummaryForm(TypedDict, total=False):
 
 
 Misfit = Callable[[Any], str]
-_OPEN = (LockForm, SummaryForm, PreferencesForm, RateForm, MetaLine, GoldLine)  # may hold more than is said here
+_OPEN = (
+    LockForm,
+    SummaryForm,
+    PreferencesForm,
+    RankingForm,
+    RateForm,
+    MetaLine,
+    GoldLine,
+)  # may hold more than is said here
 
 
 @cache
@@ -323,6 +339,15 @@ _OWN: Mapping[Any, Mapping[str, Misfit]] = {
 }
 
 
+def _no_ranking(line: Mapping[str, Any]) -> str:
+    """What contradicts itself in a line that has the types of a ranking; "" for nothing."""
+    n = len(line["ranks"])
+    if any(len(line[name]) != n for name in ("rewards", "low", "high", "best")) or len(line["grades"] or [0] * n) != n:
+        return " has lists of different lengths"
+    named = [*map(str, line["order"]), *line["left_out"]]
+    return "" if {str(i) for i in range(n)}.issuperset(named) else " names a response that is not among its ranks"
+
+
 def derived_lines(folder: Path, name: str, kind: Any) -> Iterator[tuple[dict[str, Any], int]]:
     """The records of a file that a run derives from its verdicts, with their lines; nothing where it is not there.
 
@@ -336,7 +361,7 @@ def derived_lines(folder: Path, name: str, kind: Any) -> Iterator[tuple[dict[str
         for number, line in enumerate(file, 1):
             try:
                 record = read_json(line)
-                told = misfit(kind)(record)
+                told = misfit(kind)(record) or (_no_ranking(record) if kind is RankingLine else "")
             except ValueError as error:
                 told = f" cannot be read ({error})"
             if told:
