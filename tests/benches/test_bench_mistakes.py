@@ -177,6 +177,7 @@ def test_a_missing_folder_or_file_is_told_with_the_verbs_own_flag(tmp_path: Path
     words += ["--against", "bench:llmbar", "--bench-data"]
     assert str(CliRunner().invoke(app, [*words, "nowhere"]).exception) == "--bench-data nowhere: is not a folder"
     assert str(CliRunner().invoke(app, [*words, str(tmp_path)]).exception).endswith("or leave out --bench-data")
+    assert str(run("report", tmp_path / "no").exception) == f"{tmp_path / 'no'}: there is no such folder or file"
     draft = tmp_path / "n.yaml"
     made = run("new", draft, "--hub", "org/n", "--file", "nofile.jsonl", "--data", tmp_path)
     assert str(made.exception) == f"--file nofile.jsonl: {tmp_path} has no such file"

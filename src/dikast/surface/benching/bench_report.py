@@ -84,7 +84,8 @@ def cards_of(asked: BenchReportOptions) -> list[Scorecard]:
             continue
         folders = [each] if (each / BENCH).exists() else sorted(inside.parent for inside in each.glob(f"*/{BENCH}"))
         if not folders:
-            raise UserError(f"{each}: holds no run of `dikast bench run`")
+            why = "holds no run of `dikast bench run`" if each.exists() else "there is no such folder or file"
+            raise UserError(f"{each}: {why}")
         for folder in folders:
             for judged in judge_folders(folder):
                 plan = AuditPlan(
