@@ -282,3 +282,18 @@ def test_an_id_of_several_columns_draws_rows_together(tmp_path: Path, run_audit:
         write(tmp_path / "x.jsonl", rows), "--score", "score", "--gold", "gold", "--scale", "1-5", "--id", "scene,view"
     )
     assert any("160 rows of 80 ids: rows of an id are drawn together; --cluster none" in n for n in found["notes"])
+
+
+def test_rows_that_share_a_name_of_their_item_are_told(tmp_path: Path, run_audit: Run) -> None:
+    rows = [{"Question ID": row["id"], "score": row["score"], "gold": row["gold"]} for row in scores(30) for _ in "ab"]
+    columns = ("--score", "score", "--gold", "gold", "--scale", "1-5", "--draws", "100")
+    file = write(tmp_path / "x.csv", rows)
+    found = run_audit(file, *columns)
+    assert any("60 rows share 30 values of 'Question ID'" in note for note in found["notes"])
+    for more in ("--cluster", "--id"):
+        told = run_audit(file, *columns, more, "Question ID")
+        assert not any("share 30 values" in note for note in told["notes"])
+    plain = write(tmp_path / "y.csv", [{"score": row["score"], "gold": row["gold"]} for row in rows])
+    assert run_audit(plain, *columns)["tables"] == found["tables"]  # nothing but the note
+    once = run_audit(write(tmp_path / "z.csv", rows[::2]), *columns)
+    assert not any("share" in note for note in once["notes"])

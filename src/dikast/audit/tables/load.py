@@ -36,7 +36,7 @@ from dikast.audit.tables.refs import (
     refuse_all_of_nothing,
     take_chance,
     take_derived,
-    take_played,
+    take_unnamed,
     within_columns,
 )
 from dikast.audit.tables.row_scales import RowScales, check_same_scale
@@ -103,7 +103,7 @@ def load(plan: AuditPlan, watch: Watch | None = None) -> Data:
         plan = rated(plan, long)
         rows = long.rows if not long.file else rows
     refs = _refs(plan, run)
-    take_played(refs, plan, run=run)
+    take_unnamed(refs, plan, None if run else next(iter(rows))[0])
     keys = _key_columns(plan, rows, refs)
     _check_columns(plan, rows)
     data = _read_all(plan, rows, refs, keys, long, watch)

@@ -6,8 +6,9 @@ from numpy.typing import NDArray
 from dikast.audit.tables.columns import Words, group_codes
 from dikast.audit.tables.load import Data
 from dikast.audit.tables.paired import taken_again
+from dikast.audit.tables.refs import NAMED
 from dikast.audit.tables.run_rows import JOINT
-from dikast.core.text import counted
+from dikast.core.text import counted, in_shell
 
 
 def one_row_each(data: Data) -> Data:
@@ -48,6 +49,8 @@ def one_row_each(data: Data) -> Data:
 
 def clustered(data: Data) -> Data:
     """Rows of one item of a run, or of one id of a table, drawn together, where nothing else was asked for."""
+    for role in [each for each in data.words if each.startswith(NAMED)]:
+        _tell_of_repeats(data, role.removeprefix(NAMED), data.words.pop(role).codes)
     if data.plan.cluster:
         return data
     name = "item" if "item" in data.words else "id"
@@ -62,6 +65,16 @@ def clustered(data: Data) -> Data:
         f"{same}; --cluster none resamples each by itself"
     )
     return data
+
+
+def _tell_of_repeats(data: Data, column: str, codes: NDArray[np.int64]) -> None:
+    """Say that rows share values of a column that seems to name the items, and what to do if they are the same."""
+    known = codes[codes >= 0]
+    if (among := len(np.unique(known))) < len(known):
+        data.notes.append(
+            f"{counted(len(known), 'row')} share {among:,} values of {column!r}, and intervals take rows as "
+            f"independent: if rows of one value belong together, --cluster {in_shell(column)} draws them together"
+        )
 
 
 def _by_id(keys: list[str]) -> Words | None:

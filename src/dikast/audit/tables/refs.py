@@ -1,6 +1,7 @@
 """References to columns: the role of each, and its file."""
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ from dikast.audit.tables.long_form import ALL, LongRows
 from dikast.audit.tables.run_rows import LENGTH, PROMPT, kept_metadata, of_shared_responses
 from dikast.core.errors import UserError
 from dikast.core.gold import LABEL_CHANCE
+from dikast.core.item import plain_name
 
 UNEQUAL = (
     "labels were chosen with unequal chances (label_chance): the mean of gold under few labels allows for it; agreement"
@@ -22,6 +24,8 @@ UNEQUAL_PAIRS = (
 )
 _CHANCE = "chance "  # before a number: roles of columns that may hold chances
 PLAYED_LENGTH = "played length"  # the role of the lengths that a run measured of the responses of its systems
+NAMED = "named "  # before a column: the role of one that seems to name the items of a table without ids
+_OF_ITEMS = ("item", "item_id", "question_id", "prompt_id", "example_id", "sample_id", "instance_id", "qid", "uid")
 PLAYED = ("played system", "played prompt")  # whose response a row is of, and what was asked, for a leaderboard
 
 
@@ -118,10 +122,19 @@ def rated(plan: AuditPlan, long: Long) -> AuditPlan:
     return dataclasses.replace(plan, gold=tuple(gold))
 
 
-def take_played(refs: Refs, plan: AuditPlan, *, run: bool) -> None:
+def take_unnamed(refs: Refs, plan: AuditPlan, record: Mapping[str, Any] | None) -> None:
+    """Put columns that no option names under their roles: of a table with this first `record`, or of a run (None)."""
+    if record is not None and not plan.key and not plan.cluster and "id" not in record:
+        names = {plain_name(name): name for name in reversed(list(record))}
+        found = next((names[name] for name in _OF_ITEMS if name in names), "")
+        if found and Ref(found, "") not in refs.all():
+            refs.words[NAMED + found] = Ref(found, "")
+    if not (plan.pairwise or plan.ranked):
+        _take_played(refs, plan, run=record is None)
+
+
+def _take_played(refs: Refs, plan: AuditPlan, *, run: bool) -> None:
     """Put the columns of a leaderboard under their roles: of a run whose items name several systems, or of a table."""
-    if plan.pairwise or plan.ranked:
-        return
     columns = plan.players
     if run:
         columns, measured = _players_of(plan.file)
