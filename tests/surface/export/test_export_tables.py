@@ -273,7 +273,7 @@ def test_gold_of_several_criteria_and_responses_comes_back_row_by_row(tmp_path: 
 @pytest.mark.parametrize(
     ("out", "told"),
     [
-        ("verdicts.xlsx", "known format"),
+        ("verdicts.xlsx", "name it verdicts.csv"),
         ("verdicts", "says no format"),
         ("excel:x.csv", "unknown form"),
         ("hf:", "unknown"),
