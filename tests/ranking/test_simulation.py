@@ -44,6 +44,25 @@ def test_the_same_seed_gives_the_same_numbers() -> None:
     assert one != simulate(SCHEDULES["top"], 5, PUBLISHED, items=30, seed=4)
 
 
+def test_schedules_with_grades_are_simulated_on_the_same_comparisons() -> None:
+    # of two responses a duel compares as the full round robin does, so that grades can decide nothing
+    judge = JudgeModel(gain=1.0, bias=1.0, noise=1.5, systematic=0.3, graded=0.5)
+    duel, full = (simulate(SCHEDULES[name], 2, judge, items=200).goals for name in ("duel", "full"))
+    assert duel["best"] == full["best"]
+    assert plan("best", 2, judge, budget=12, items=200).schedule != "duel"
+
+
+def test_a_plan_says_what_it_assumes_of_grades() -> None:
+    judge = JudgeModel(gain=2.1, bias=0.0, noise=2.2, systematic=0.3, graded=0.5)
+    told = plan("best", 4, judge, items=100).in_words
+    assert told.startswith("4 responses: ")
+    assert told.endswith(" if comparisons err as much as grades")
+    assert told.count("full: ") == 2
+    bare = plan("best", 2, replace(judge, graded=math.inf), items=100).in_words
+    assert "with 1 comparison (full: " in bare
+    assert "grades" not in bare
+
+
 def pilot_of(judge: JudgeModel, read: str, items: int) -> Tournament:
     """A tournament of full round robins under the judge."""
     rng = np.random.default_rng(0)

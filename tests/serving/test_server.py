@@ -164,6 +164,12 @@ def test_rubrics_by_name_by_object_and_not_at_all() -> None:
             422,
             "responses",
         ),
+        (  # 50 items of 64 responses: 97,600 comparisons and 3,200 grades
+            "/v1/rank",
+            {"items": [{"instruction": "Q?", "responses": list(map(str, range(64)))}] * 50, "schedule": "graded"},
+            413,
+            None,
+        ),
         ("/nowhere", {}, 404, None),
     ],
 )

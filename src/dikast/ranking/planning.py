@@ -3,11 +3,12 @@
 import math
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from dikast.core.errors import UserError
+from dikast.core.text import counted
 from dikast.ranking.comparisons import Comparison, Values
 from dikast.ranking.graded_strengths import GradeLine
 from dikast.ranking.pooled import Pooled
@@ -26,25 +27,34 @@ _SLOW, _SLOWER = 32, ("top", "ends", "graded")  # responses above which a simula
 
 @dataclass(frozen=True, slots=True)
 class SchedulePlan:
-    """The schedule for items with k responses, and the simulated results of every schedule by name."""
+    """The schedule for items with k responses, and the simulated results of every schedule by name.
+
+    Where schedules with grades fit, `alike` has the results for a judge whose comparisons err as its grades do.
+    """
 
     k: int
     goal: Goal
     schedule: str
     simulated: dict[str, Simulated]
+    alike: dict[str, Simulated] = field(default_factory=dict)
 
     @property
     def in_words(self) -> str:
         """The choice and its reason in one line."""
-        chosen = self.simulated[self.schedule]
-        rate = chosen.goals[self.goal]
-        full = self.simulated.get("full")
-        beside = f" (full: {full.goals[self.goal].value:.2f} with {full.calls:g})" if full else ""
-        shown = f"{rate.value:.2f} [{rate.low:.2f}, {rate.high:.2f}]"
-        return (
-            f"{self.k} responses: {self.schedule}, simulated {self.goal} {shown}"
-            f" with {chosen.calls:g} {'calls' if SCHEDULES[self.schedule].grades else 'comparisons'}{beside}"
+        chosen, full = self.simulated[self.schedule], self.simulated["full"]
+        calls = counted(round(chosen.calls), "call" if SCHEDULES[self.schedule].grades else "comparison")
+        told = (
+            f"{counted(self.k, 'response')}: {self.schedule}, simulated {self.goal} {self._rate(self.simulated)}"
+            f" with {calls} (full: {full.goals[self.goal].value:.2f} with {full.calls:g})"
         )
+        if not self.alike:
+            return told
+        beside = self.alike["full"].goals[self.goal].value
+        return f"{told}; {self._rate(self.alike)} (full: {beside:.2f}) if comparisons err as much as grades"
+
+    def _rate(self, simulated: Mapping[str, Simulated]) -> str:
+        rate = simulated[self.schedule].goals[self.goal]
+        return f"{rate.value:.2f} [{rate.low:.2f}, {rate.high:.2f}]"
 
 
 def plan(
@@ -77,7 +87,7 @@ def plan(
         raise UserError(f"{most} comparisons are too few to rank {k} responses: allow at least {cheapest}")
     asked = {**fitting, "full": SCHEDULES["full"]}
     found = {name: simulate(each, k, judge, read=read, items=items) for name, each in asked.items()}
-    explained = [_beside_full(found, goal)]
+    explained, again = [_beside_full(found, goal)], dict[str, Simulated]()
     if any(each.grades for each in fitting.values()):
         other = _erring_alike(judge)
         again = {name: simulate(each, k, other, read=read, items=items) for name, each in asked.items()}
@@ -86,7 +96,7 @@ def plan(
     mean = {name: sum(each[name] for each in explained) / len(explained) for name in fitting}
     safe = [name for name in fitting if worst[name] >= max(worst.values()) - _SAFE]
     near = [name for name in safe if mean[name] >= max(mean[each] for each in safe) - _ALIKE]
-    return SchedulePlan(k, goal, min(near, key=lambda name: (found[name].calls, -worst[name])), found)
+    return SchedulePlan(k, goal, min(near, key=lambda name: (found[name].calls, -worst[name])), found, again)
 
 
 def _beside_full(found: Mapping[str, Simulated], goal: Goal) -> dict[str, float]:

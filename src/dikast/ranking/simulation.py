@@ -61,9 +61,9 @@ def simulate(
     rng, n = np.random.default_rng([seed, k]), items + _PILOT
     quality = rng.standard_normal((n, k))
     seen = quality + judge.systematic * rng.standard_normal((n, k))
-    grades = seen + judge.graded * rng.standard_normal((n, k)) if schedule.grades else None
-    seen = seen + judge.compared * rng.standard_normal((n, k))
+    compared = seen + judge.compared * rng.standard_normal((n, k))
     errors = rng.standard_normal((n, k, k))
+    grades = seen + judge.graded * rng.standard_normal((n, k)) if schedule.grades else None
     values: Values = "logit" if read == "logit" else "verdict"
     tournament = Tournament(seed, values)
     for at in range(n if schedule.grades == "fitted" else items):
@@ -74,7 +74,7 @@ def simulate(
         found = {}
         for item, drawn in pairs.items():
             at = int(item)
-            found[item] = [_compared(judge, seen[at], pair, errors[at][pair], read, rng) for pair in drawn]
+            found[item] = [_compared(judge, compared[at], pair, errors[at][pair], read, rng) for pair in drawn]
             calls += len(drawn) if at < items else 0
         tournament.note(found)
     strengths = tournament.strengths([str(at) for at in range(items)])

@@ -224,7 +224,7 @@ class Server:
         spelt = {k: v for k, v in body.items() if k not in ("schedule", "values")}
         items, several = items_of(spelt, self.allowed, 2)
         by = SCHEDULES[schedule or "full"]
-        check_questions(sum(by.calls(len(each.responses)) for each in items) * self.desk.judge.samples)
+        check_questions(sum(by.in_all(len(each.responses)) for each in items) * self.desk.judge.samples)
         found = []
         for i, each in enumerate(items):
             try:
