@@ -1,6 +1,7 @@
 """`dikast report` on 100,000 verdicts: seconds to write the page, its size, seconds until Chromium has it open.
 
-By itself: `python -m benchmarks.report --n 100000`. Without Chromium the page is written and not opened.
+By itself: `python -m benchmarks.report --n 100000`. Without Chromium the page is written and not opened. With `--rest`
+the pages with all other verdicts are written beside it, for which there is no goal.
 """
 
 import argparse
@@ -50,14 +51,16 @@ def main() -> None:
     """Measure and print; exits with 1 when a goal is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--n", type=int, default=100_000)
-    n = parser.parse_args().n
+    parser.add_argument("--rest", action="store_true", help="also write the pages with all other verdicts")
+    given = parser.parse_args()
+    n, more = given.n, ["--rest"] if given.rest else []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         run, page = write_run(folder, n), folder / "report.html"
         code = f"""
 import time, sys, resource
 began = time.perf_counter()
-sys.argv = ["dikast", "report", {str(run)!r}, "-o", {str(page)!r}]
+sys.argv = ["dikast", "report", {str(run)!r}, "-o", {str(page)!r}, *{more!r}]
 from dikast.surface.cli import main
 try:
     main()
@@ -72,6 +75,7 @@ print(time.perf_counter() - began, used.ru_utime + used.ru_stime, used.ru_maxrss
             Figure(f"report of {n:,} verdicts", seconds, "s", GOAL_SECONDS),
             Figure("  of which CPU", cpu, "s", GOAL_SECONDS),
             Figure("  peak memory", peak, "MB", 2000),
+            Figure("  pages beside it", len(list(page.with_name("report-rest").glob("*.html")))),
             Figure("  size of the page", page.stat().st_size / 1e6, "MB", GOAL_BYTES / 1e6),
         ]
         if (open_in := opened(page)) is not None:
