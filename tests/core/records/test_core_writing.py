@@ -245,7 +245,7 @@ def test_places_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monke
         write_records(tmp_path, [{"id": 1}])  # a folder has no suffix, so it would be JSONL
     with pytest.raises(UserError, match=r"the folder .*/no does not exist: make it first"):
         write_records(tmp_path / "no" / "a.jsonl", [{"id": 1}])
-    with pytest.raises(UserError, match="suffix"):
+    with pytest.raises(UserError, match="a spreadsheet is written and read as CSV"):
         write_records(tmp_path / "a.xlsx", [{"id": 1}])
 
     def refuse(*_: object) -> None:
