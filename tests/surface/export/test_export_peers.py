@@ -137,8 +137,12 @@ def test_an_inspect_log_in_a_folder_has_a_name_that_the_viewer_lists(tmp_path: P
     run = graded(tmp_path / "my run")
     (tmp_path / "logs").mkdir()
     log = inspect_log(run, tmp_path / "logs" / "one.json")
+    told = dikast.export(run, f"inspect:{tmp_path / 'logs' / 'one.json'}").notes
+    assert any(
+        f"only under names that begin with a time: export to inspect:{tmp_path / 'logs'} names" in each for each in told
+    )
     for _ in range(2):
-        dikast.export(run, f"inspect:{tmp_path / 'logs'}")
+        assert not dikast.export(run, f"inspect:{tmp_path / 'logs'}").notes
         named, alone = sorted((tmp_path / "logs").iterdir())
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\+00-00_my-run_[0-9a-f]{12}\.json", named.name)
         assert (alone.name, json.loads(named.read_text("utf-8"))["samples"]) == ("one.json", log["samples"])

@@ -25,6 +25,7 @@ from dikast.core.runs.run_table import RunTable
 from dikast.engines.http.images import Encoded
 from dikast.surface.export.judged_samples import JudgeScore, Sample, plain, samples_of
 
+_LISTED = re.compile(r"\d{4}-\d\d-\d\dT")
 _REASONS = {
     "unparsed": "invalid_response_format", "off_scale": "invalid_response_format",
     "truncated": "invalid_response_format", "refused": "refusal", "engine_error": "no_response",
@@ -47,6 +48,10 @@ def write_inspect_log(run: Run, table: RunTable, path: Path) -> int:
         path.mkdir(parents=True, exist_ok=True)
         task = re.sub(r"[^A-Za-z0-9-]+", "-", run.folder.resolve().name)
         path = path / f"{written_at(run):%Y-%m-%dT%H-%M-%S}+00-00_{task}_{fingerprint(task)[:12]}.json"
+    elif not _LISTED.match(path.name):
+        where = path.parent if path.parent != Path() else "FOLDER"
+        told = "`inspect view` lists JSON logs only under names that begin with a time"
+        table.notes.append(f"{told}: export to inspect:{where} names it so")
     if path.suffix != ".json":
         raise UserError(f"inspect:{path}: the log is JSON: name it .json (`inspect log convert` makes .eval of it)")
     tallies, ids, models = dict[str, _Tally](), [], dict[str, None]()
