@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -232,6 +233,15 @@ def test_best_of_n_names_the_best_and_what_it_could_not_see() -> None:
     assert some.missing == sum(each.value is None for each in some.scored) > 0
     with pytest.raises(UserError, match="no response"):
         best_of_n(judge, "Why?", [])
+    with pytest.raises(UserError, match="'refrence' to the judge; did you mean 'reference'"):
+        best_of_n(judge, "Why?", ["a", "b"], refrence="Because.")
+    with pytest.raises(UserError, match="list of responses"):
+        best_of_n(judge, "Why?", "ab")
+
+
+def test_a_reward_that_is_sent_to_another_process_says_what_to_do() -> None:
+    with pytest.raises(UserError, match="dikast serve"):
+        pickle.dumps(Reward(Random(), "helpfulness"))
 
 
 def test_rewards_that_differ_by_rounding_alone_are_tied() -> None:

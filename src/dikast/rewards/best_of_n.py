@@ -7,9 +7,10 @@ from typing import Any
 
 from dikast.core.errors import UserError
 from dikast.core.rubric import Rubric, Sheet
+from dikast.core.text import hint
 from dikast.engines.base import Engine
 from dikast.judging.judge import Judge
-from dikast.rewards.reward import Reward, Scored
+from dikast.rewards.reward import USED, Reward, Scored
 
 _EQUAL = 1e-9  # rewards that differ by less are equal: a mean over criteria is rounded
 
@@ -38,11 +39,15 @@ def best_of_n(
 ) -> Best:
     """The best of several responses to one prompt; the first of those that share the highest reward.
 
-    `columns` are `images`, `reference` and `context`, each one value for all responses. Equal responses are judged
+    `columns` are `images`, `reference` and `context`, each one value for all responses; UserError for others. Equal responses are judged
     once. A judge given as a spec is opened and closed on each call: for many prompts, make a Reward.
     """
+    if isinstance(responses, str):
+        raise UserError("responses is a list of responses, not a text")
     if not responses:
         raise UserError("there is no response to choose from")
+    if unknown := [name for name in columns if name not in USED]:
+        raise UserError(f"best_of_n shows no {unknown[0]!r} to the judge; {hint(unknown[0], USED)}")
     if not isinstance(judge, Reward):
         reward = Reward(judge, rubric)
         try:

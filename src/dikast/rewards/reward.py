@@ -91,6 +91,12 @@ class Reward:
     def __exit__(self, *error: object) -> None:
         self.close()
 
+    def __reduce__(self) -> str:
+        raise UserError(
+            "a Reward cannot be sent to another process, as its judge is open in this one: make it there, call it in"
+            " this process (in verl with the manager naive, dapo or batch), or use `dikast serve`"
+        )
+
     def close(self) -> None:
         """Close the judge's engine."""
         self._gathering.close()
@@ -126,7 +132,7 @@ class Reward:
 
         DataError names the row and the field of what cannot be judged.
         """
-        used = {name: column for name, column in (columns or {}).items() if name in _USED and column is not None}
+        used = {name: column for name, column in (columns or {}).items() if name in USED and column is not None}
         for name, column in {"completions": completions, **used}.items():
             if isinstance(column, str) or not hasattr(column, "__len__") or len(column) != len(prompts):
                 told = f"expected {counted(len(prompts), 'value')}, one for each prompt"
@@ -215,7 +221,7 @@ class Reward:
         return [each.value for each in scored]
 
 
-_USED = ("image", "images", "reference", "context", "rubric")
+USED = ("image", "images", "reference", "context", "rubric")
 
 
 def _label(scored: Scored) -> str:
