@@ -123,6 +123,18 @@ def test_a_prompt_beyond_the_context_is_an_error_with_numbers(family: str, engin
     assert done["ok"].error is None
 
 
+@pytest.mark.parametrize("beside", [0, 2])  # requests that have their media prepared in threads
+def test_thousands_of_pictures_are_refused_before_they_are_prepared(engine: Engines, beside: int) -> None:
+    """A few bytes each: 20,000 were 5 GB of tensors before the length of their prompt was known."""
+    asked = [ask(f"ok{n}", "x", colour(n)) for n in range(beside)]
+    done = {each.key: each.error for each in engine("llava").stream([*asked, ask("many", "x", *[colour(9)] * 2_049)])}
+    error = done.pop("many")
+    assert error is not None
+    assert error.kind == "context_length"
+    assert "the prompt has 2,049 images and frames, at most 2,048 are prepared" in str(error)
+    assert list(done.values()) == [None] * beside
+
+
 def test_a_reply_ends_where_the_context_does(engine: Engines) -> None:
     made = engine("qwen")
     (probe,) = made.stream([ask("k", "good " * 400)])

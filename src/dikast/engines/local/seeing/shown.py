@@ -18,6 +18,7 @@ from dikast.engines.local.seeing.seen import Seen
 from dikast.engines.local.seeing.video_tensors import Clip
 from dikast.engines.local.seeing.vision import Processed, Vision
 
+_MOST_PICTURES = 2048  # of one prompt, frames included
 _SIDE_BY_SIDE = 8  # prompts whose media are prepared at a time, and held until it is their turn
 
 
@@ -112,6 +113,13 @@ def _key_of(media: Media, images: Sequence[str], frames: Sequence[Sequence[str]]
 
 def _prepare(media: Media, vision: Vision) -> _Prepared:
     """In any thread: nothing here asks the tokenizer, which is not for several threads."""
+    count = len(media.images) + sum(len(clip.frames) for clip in media.clips)
+    if count > _MOST_PICTURES:  # their tensors are in memory before their tokens are known
+        raise EngineError(
+            f"the prompt has {count:,} images and frames, at most {_MOST_PICTURES:,} are prepared for a prompt: show"
+            " fewer",
+            kind="context_length",
+        )
     images = [_loaded(image) for image in media.images]
     frames = [[_loaded(frame) for frame in clip.frames] for clip in media.clips]
     clips = [
