@@ -158,3 +158,17 @@ def test_people_read_tables_and_machines_json(tmp_path: Path, audit_app: typer.T
     told = json.loads(CliRunner().invoke(audit_app, [*words, "--json"], catch_exceptions=False).stdout)
     assert told["plan"]["scale"] == "1-5"
     assert told["plan"]["resampling"] == {"draws": 2000, "level": 0.95, "seed": 0}
+
+
+@pytest.mark.parametrize("role", ["--gold", "--rival", "--retest", "--earlier", "--swapped"])
+def test_a_column_is_not_compared_with_itself(role: str, tmp_path: Path, run_audit: Run) -> None:
+    # Pearson 1, the same verdict in both orders, a ceiling of 1: all of them printed of one column
+    rows = [{**row, "other": row["score"], "score": "ab"[row["score"] % 2]} if role == "--swapped" else row
+            for row in scores(20)]  # fmt: skip
+    file = write(tmp_path / "x.csv", rows)
+    pairs = ("--pairwise",) if role == "--swapped" else ()
+    gold = () if role in ("--gold", "--swapped") else ("--gold", "gold")
+    told = refused(run_audit, file, "--score", "score", *gold, role, "score", *pairs)
+    assert told == f"--score and {role}: column 'score' would be compared with itself; name another column"
+    if role == "--gold":
+        assert refused(run_audit, file, "--score", "score", *["--gold", "gold"] * 2).startswith("--gold twice")

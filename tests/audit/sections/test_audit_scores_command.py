@@ -264,7 +264,7 @@ def test_claims_that_cannot_be_compared_are_counted(tmp_path: Path, run_audit: R
 
 def test_scores_on_another_scale_stop_with_the_cure(tmp_path: Path, run_audit: Run) -> None:
     """They went on as failures: 'exact .5, n 4' of forty scores on 1-10."""
-    rows = [{**row, "score": 2 * row["score"], "wide": row["score"] + 0.5} for row in scores(40)]
+    rows = [{**row, "score": 2 * row["score"], "wide": row["score"] + 0.5, "same": row["gold"]} for row in scores(40)]
     file = write(tmp_path / "x.csv", rows)
     told = refused(run_audit, file, "--score", "score", "--gold", "gold", "--scale", "1-5")
     assert "column 'score': " in told
@@ -272,9 +272,8 @@ def test_scores_on_another_scale_stop_with_the_cure(tmp_path: Path, run_audit: R
     assert "--scale" in told
     assert "--allow-unread" in told
     assert "--between" in refused(run_audit, file, "--score", "wide", "--scale", "1-6")
-    assert "'score'" in refused(
-        run_audit, file, "--score", "gold", "--gold", "gold", "--rival", "score", "--scale", "1-5"
-    )
+    beside = ("--score", "same", "--gold", "gold", "--rival", "score", "--scale", "1-5")
+    assert "'score'" in refused(run_audit, file, *beside)
     found = run_audit(file, "--score", "score", "--gold", "gold", "--scale", "1-5", "--allow-unread")
     assert any(note.endswith("failures (off_scale)") for note in found["notes"])
 

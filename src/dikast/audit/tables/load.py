@@ -34,6 +34,7 @@ from dikast.audit.tables.refs import (
     label_chances,
     rated,
     refuse_all_of_nothing,
+    refuse_twice,
     take_chance,
     take_derived,
     take_unnamed,
@@ -103,6 +104,7 @@ def load(plan: AuditPlan, watch: Watch | None = None) -> Data:
         plan = rated(plan, long)
         rows = long.rows if not long.file else rows
     refs = _refs(plan, run)
+    refuse_twice(refs)
     take_unnamed(refs, plan, None if run else next(iter(rows))[0])
     keys = _key_columns(plan, rows, refs)
     _check_columns(plan, rows)

@@ -22,6 +22,7 @@ UNEQUAL_PAIRS = (
     "labels were chosen with unequal chances (label_chance): accuracy is of the labelled pairs, of which more are pairs"
     " that the judge was less certain of"
 )
+_COMPARED = ("score", "rival", "retest", "earlier", "swapped", "gold")  # roles, of which no two are one column
 _CHANCE = "chance "  # before a number: roles of columns that may hold chances
 PLAYED_LENGTH = "played length"  # the role of the lengths that a run measured of the responses of its systems
 NAMED = "named "  # before a column: the role of one that seems to name the items of a table without ids
@@ -56,6 +57,19 @@ class Refs:
     def all(self) -> list[Ref]:
         """Every column that is read from a file."""
         return [*self.numbers.values(), *self.words.values(), *self.objects.values()]
+
+
+def refuse_twice(refs: Refs) -> None:
+    """UserError where two roles that are compared with each other have one column, which agrees with itself."""
+    played: dict[Ref, str] = {}
+    for role, ref in (*refs.numbers.items(), *refs.words.items(), *refs.objects.items()):
+        name = role.split()[0]
+        if name not in _COMPARED:
+            continue
+        if ref in played and {played[ref], name} & {"score", "gold"}:  # others are compared with these alone
+            other = f"--{played[ref]} and --{name}" if played[ref] != name else f"--{name} twice"
+            raise UserError(f"{other}: column {ref.name!r} would be compared with itself; name another column")
+        played[ref] = name
 
 
 def take_derived(refs: Refs, plan: AuditPlan) -> None:
