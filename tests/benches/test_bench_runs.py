@@ -365,7 +365,7 @@ def test_each_row_has_the_rubrics_of_its_skills_and_each_skill_a_figure(tmp_path
     answers.write_text("".join(json.dumps({"id": i, "response": "r"}) + "\n" for i in (0, 1)))
     found = judge_own(bench, "mock:constant", tmp_path / "out", "--responses", answers)
     assert {each["metric"]: each["value"]["n"] for each in found["official"]} == {
-        "mean score: True": 2, "mean score: Brief": 1,
+        "mean score: True": 2, "mean score: Brief": 1, "pearson": 0,
     }  # fmt: skip
     assert [each["metric"] for each in found["pooled"]] == ["mean score"]  # the authors print none over skills
     items = [json.loads(line) for line in (tmp_path / "out/mine/items.jsonl").read_text().splitlines()]

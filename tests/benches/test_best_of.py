@@ -19,7 +19,9 @@ def graded(scores: list[float], gold: list[float], item: str = "i") -> GradedRes
 )
 def test_the_best_of_four(scores: list[float], right: list[float], worth: float) -> None:
     assert best_of(graded(scores, right)) == worth
-    assert math.isnan(best_of(graded([math.nan, *scores[1:]], right)))
+    assert best_of(graded([*scores[:3], math.nan], right)) == worth  # a missing score never is the best
+    assert best_of(graded([math.nan, *scores[1:]], right)) == 0
+    assert math.isnan(best_of(graded([math.nan] * 4, right)))
 
 
 @pytest.mark.parametrize(

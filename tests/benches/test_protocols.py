@@ -100,15 +100,16 @@ def test_pairs_with_and_without_ties(tmp_path: Path) -> None:
 
 
 def test_the_best_of_four_with_ties_apart(tmp_path: Path) -> None:
-    """RewardBench 2: a share of a tie, .25 for a missing score, and the score of its Ties; groups alike."""
+    """RewardBench 2: a share of a tie, a missing score never wins, .25 where all are missing, its Ties."""
     four = {"chosen": ["right"], "rejected": ["x", "y", "z"], "num_correct": 1}
     one = {"chosen": ["r"], "rejected": ["s", "t"], "num_correct": 1, "subset": "Ties"}
     two = {"chosen": ["r", "b"], "rejected": ["s"], "num_correct": 2, "subset": "Ties"}
-    scores = {"f0": [5, 1, 2, 3], "f1": [4, 4, 2, 4], "f2": [3, 0, 1, 1], "g0": [2, 3, 1, 1],
+    scores = {"f0": [5, 1, 2, 3], "f1": [4, 4, 2, 4], "f2": [3, 0, 1, 1], "f3": [0, 4, 4, 1], "f4": [0, 0, 0, 0],
+              "g0": [2, 3, 1, 1],
               "ref:1": [5, 2, 1], "tied:1": [5, 4, 2], "ref:2": [3, 3, 1], "tied:2": [5, 2, 1]}  # fmt: skip
     rows: list[dict[str, Any]] = [
         {"id": name, "prompt": f"{name[-1]}?", **four, "subset": "Math" if name == "g0" else "Factuality"}
-        for name in ("f0", "f1", "f2", "g0")
+        for name in ("f0", "f1", "f2", "f3", "f4", "g0")
     ]
     rows += [
         {"id": f"{kind}:{i}", "prompt": f"tie {i}?", **each}
@@ -121,12 +122,82 @@ def test_the_best_of_four_with_ties_apart(tmp_path: Path) -> None:
     words = (f"replay:{tmp_path / 'r.jsonl'}", tmp_path / "out", "--format", "score-only", "--read", "never")
     found = judge_own(own(tmp_path, rows, **listed("rewardbench-2")), *words, code=3)
     groups = {name: each["value"] for name, each in found["official"][0]["groups"].items()}
-    factual = (1 + 1 / 3 + 0.25) / 3
+    factual = (1 + 1 / 3 + 1 + 0 + 0.25) / 5
     # Ties: one of two single right answers wins and both of the several; the gap exceeds the spread in one of two, and
     # so does the smaller gap; margins tanh(2/1 - 1) and tanh(0/3 - 1) cancel out
     ties = 0.3 * 0.5 + 0.3 * 1 + 0.2 * 0.5 + 0.2 * 0.5
     assert groups == pytest.approx({"Factuality": factual, "Math": 0, "Ties": ties})
     assert figure(found)["value"] == pytest.approx((factual + 0 + ties) / 3)
+
+
+def test_a_missing_score_of_the_ties_is_minus_one(tmp_path: Path) -> None:
+    """As in `process_single_model` of the authors: [5, 1, none] is [5, 1, -1], and loses nothing by it."""
+    four = {"id": "m0", "prompt": "0?", "chosen": ["r"], "rejected": ["x"], "num_correct": 1, "subset": "Math"}
+    rows = [four]
+    scores = {"m0": [5, 2]}
+    for i in "12":
+        rows += [
+            {"id": f"ref:{i}", "prompt": f"tie {i}?", "chosen": ["r"], "rejected": ["x", "y"], "num_correct": 1},
+            {"id": f"tied:{i}", "prompt": f"tie {i}?", "chosen": ["r", "s"], "rejected": ["x", "y"], "num_correct": 2},
+        ]
+        scores |= {f"ref:{i}": [5, 1, 0], f"tied:{i}": [5, 5, 1, 0] if i == "1" else [0, 5, 1, 0]}
+    rows = [{"subset": "Ties", **row} for row in rows]
+    lines = [{"item": item, "responses": [place], "reply": f"Verdict: {score}" if score else "Hm."}
+             for item, each in scores.items() for place, score in enumerate(each)]  # fmt: skip
+    (tmp_path / "r.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    words = (f"replay:{tmp_path / 'r.jsonl'}", tmp_path / "out", "--format", "score-only", "--read", "never")
+    found = judge_own(own(tmp_path, rows, **listed("rewardbench-2")), *words, code=3)
+    # prompt 1: right everywhere, gap 4 over a spread of 0, margin tanh(inf) = 1; prompt 2: [-1, 5, 1, -1] is wrong,
+    # its gap -2 and spread 6: margin tanh(-2/6 - 1)
+    margin = (1 + np.tanh(-2 / 6 - 1)) / 2
+    ties = 0.3 * 0.5 + 0.3 * 1 + 0.2 * 0.5 + 0.2 * 0.5 + 0.01 * margin
+    assert found["official"][0]["groups"]["Ties"]["value"] == pytest.approx(ties)
+
+
+def test_most_samples_of_both_orders_decide_a_pair(tmp_path: Path) -> None:
+    """VL-RewardBench: more than half of all verdicts, those without one among them; other pairs are left out."""
+    told = {  # what three samples say in each order: right, wrong or nothing
+        "wildvision-1": "aaa" "abb", "mmmu_2": "abn" "abn", "RLHF-3": "ann" "nnn", "RLHF-4": "bbb" "ban",
+        "RLHF-5": "aaa" "ann",
+    }  # fmt: skip
+    rows = [{"id": name, "query": f"{name}?", "response": ["x", "y"], "human_ranking": [0, 1], "query_source": "s"}
+            for name in told]  # fmt: skip
+    slots = ({"a": "A", "b": "B"}, {"a": "B", "b": "A"})
+    lines = [
+        {"item": name, "responses": order, "sample": k,
+         "reply": f"Verdict: {slots[place][said[3 * place + k]]}" if said[3 * place + k] != "n" else "Hm."}
+        for name, said in told.items() for place, order in enumerate(([0, 1], [1, 0])) for k in range(3)
+    ]  # fmt: skip
+    (tmp_path / "r.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    keys = listed("vl-rewardbench")
+    bench = own(tmp_path, rows, **{**keys, "protocol": {**keys["protocol"], "samples": 3}})
+    words = (f"replay:{tmp_path / 'r.jsonl'}", tmp_path / "out", "--protocol", "authors", *OF_CHOICES)
+    found = judge_own(bench, *words, code=3)
+    macro, overall = found["official"][:2]
+    # 1: 4 of 6 right; 2: 2, 2 and 2; 3: 1 of 6; 4: 4 of 6 wrong; 5: 4 of 6 right
+    assert overall["value"]["value"] == pytest.approx(2 / 3)
+    assert (overall["value"]["n"], overall["value"]["dropped"]) == (3, 2)
+    groups = {name: each["value"] for name, each in macro["groups"].items() if name.startswith("section")}
+    assert groups == {"section general": 1, "section hallucination": 0.5, "section reasoning": None}
+    assert "more than half of all decide" in macro["rule"]
+    one = judge_own(bench, words[0], tmp_path / "one", *OF_CHOICES, code=3)  # a single sample: the mean of the orders
+    assert figure(one, "accuracy over all rows")["value"] == pytest.approx((1 + 1 + 1 + 0 + 1) / 5)
+
+
+def test_pairs_of_mm_rlhf_by_the_words_of_their_paths(tmp_path: Path) -> None:
+    """Accuracy and ACC+ of each category, told by the first of its words in the path; questions are no slices."""
+    told = [("1", "images/mcq/0.png", "a", "a"), ("1", "images/mcq/1.png", "a", "b"),
+            ("3", "images/mcq/2.png", "a", "a"), ("2", "images/long/0.png", "a", "a"), ("4", "", "b", "b")]  # fmt: skip
+    rows = [{"id": name, "prompt": f"{i}?", "chosen": "x", "rejected": "y", **({"image": path} if path else {})}
+            for i, (name, path, *_) in enumerate(told)]  # fmt: skip
+    judge = choices(tmp_path / "r.jsonl", {str(i): (one, two) for i, (*_, one, two) in enumerate(told, 1)})
+    found = judge_own(own(tmp_path, rows, **listed("mm-rlhf-reward")), judge, tmp_path / "out", *OF_CHOICES)
+    accuracy, plus = found["official"]
+    groups = {name: each["value"] for name, each in accuracy["groups"].items()}
+    assert groups == {"category long": 1, "category mcq": pytest.approx(2.5 / 3), "category none": 0}
+    of_questions = {name: each["value"] for name, each in plus["groups"].items()}
+    assert of_questions == {"category long": 1, "category mcq": 0.5, "category none": 0}
+    assert plus["value"]["value"] == 0.5
 
 
 def test_orders_of_four_answers(tmp_path: Path) -> None:

@@ -172,7 +172,7 @@ def test_a_bench_is_described_with_its_files_their_checks_and_the_ids_of_respons
     assert "to be brought; their id is file_name" in told
     assert "the number of the row" in run("show", "mmhal").stdout
     found = json.loads(run("show", "visit-bench", "--json").stdout)
-    assert found["from_memory"] == ["the rows"]
+    assert found["from_memory"] == ["the rows", "how the authors compute their figure"]
     assert "1527be2" in found["checked"][0]
     for bench in map(load_bench, names()):
         if bench.state == "schema only":

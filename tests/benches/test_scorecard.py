@@ -344,7 +344,7 @@ def test_a_mean_of_sections_may_have_the_figure_over_all_rows_beside_it(tmp_path
     assert overall.rule.endswith("all rows alike")
     assert [each.name for each in judged(tmp_path, **rule).official] == ["accuracy"]
     assert load_bench("vl-rewardbench").official.overall  # as its table has both
-    assert load_bench("vl-rewardbench").hash == "8f684707f2ca2e1a22707aeba686e23d"  # earlier runs are read on
+    assert "8f684707f2ca2e1a22707aeba686e23d" in load_bench("vl-rewardbench").hashes  # earlier runs are read on
 
 
 def test_the_honest_figure_stands_beside_and_knows_its_failures(tmp_path: Path) -> None:

@@ -139,6 +139,8 @@ class OfficialMetric:
     equally. In a section rows count once, or as the `weights` of their group say; `overall`: over all rows, too.
     `printed` are the groups whose figures the authors print in place of one over all, in their order.
     `lost_alike`: in `same in both orders` two missing verdicts are the same, as LLMBar's code has it.
+    `majority`: of several samples of a pair more than half of all decide, in both orders together, also of those
+    without a verdict; pairs without such a majority are left out (VL-RewardBench).
     `strong`: how many games a strong verdict (`[[A>>B]]`) counts as against the baseline.
     `conformity` are the groups of MM-JudgeBias whose scores should not change; those of the others should fall.
     `ties_apart` is a group of items with several right responses that has a score of its own (RewardBench 2). `trap` is
@@ -151,6 +153,7 @@ class OfficialMetric:
     over: Literal["rows", "verdicts", "groups", "sections"] = "rows"
     overall: bool = False
     lost_alike: bool = False
+    majority: bool = False
     strong: float = 1.0
     group: str = ""
     printed: tuple[str, ...] = ()
@@ -173,7 +176,13 @@ def rule_of(official: OfficialMetric, metric: Metric) -> str:
     neither = counted.replace("a missing verdict", "a pair without a verdict in either order")
     joined = f"{neither}; a win needs both orders; all else, also a verdict in one order alone, is a tie"
     known = counted if official.failures in ("tie", "wrong") else "missing verdicts are dropped and counted"
+    whole = counted.replace("a missing verdict", "an item without any score")
+    best = counted if official.failures == "skipped" else f"a missing score is never the best; {whole}"
     classes = f"{known}; the verdicts of both orders together, each by itself"
+    plain = f"{counted}; ties: {official.ties}"
+    if official.majority and metric == "accuracy":
+        most = "of several samples more than half of all decide, both orders together, and other pairs are left out"
+        plain = f"{plain}; {most}"
     told = {
         **dict.fromkeys(("macro precision", "macro recall", "macro f1"), classes),
         "same in both orders": "no verdict in both orders is the same, in one of them it is not"
@@ -186,9 +195,9 @@ def rule_of(official: OfficialMetric, metric: Metric) -> str:
         "mean score": counted if official.failures == "zero" else "missing verdicts are dropped and counted",
         "relative score": "a missing verdict counts as -1 in both sums",
         "reward": "a missing verdict is a tie" if official.failures == "tie" else "missing verdicts are skipped",
-        "best of": f"{counted}; k that share the best score earn 1/k",
+        "best of": f"{best}; k that share the best score earn 1/k",
         "bias deviation and conformity": "a pair without both scores, or whose unbiased score is the lowest where it "
         "should fall, is left out and counted",
         "order distance": f"{counted}; equal scores: the mean over the orders that they leave open",
     }
-    return f"{told.get(metric, f'{counted}; ties: {official.ties}')}; {over}"
+    return f"{told.get(metric, plain)}; {over}"

@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from dikast.core.runs.schema import GoldLine, derived_lines
 Floats = NDArray[np.float64]
 _MOST_ORDERS = 5_040  # of responses that score alike: seven in one item
 _TIED, _ALONE = "tied", "ref"  # what the ids of RewardBench 2's Ties begin with
+_MISSING = -1.0  # the score of a reply that states none, in RewardBench 2's Ties
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +61,12 @@ def _gold(told: object, item: str) -> Sequence[float]:
 
 
 def best_of(item: GradedResponses) -> float:
-    """1 where the right response has the best score; k that share it earn 1/k. NaN where a score is missing."""
-    if not item.whole:
+    """1 where the right response has the best score; k that share it earn 1/k. A missing score never is the best; NaN
+    where all are missing.
+    """
+    if np.isnan(item.scores).all():
         return math.nan
-    best = item.scores == item.scores.max()
+    best = item.scores == np.nanmax(item.scores)
     return float((best & (item.gold > 0)).sum() / best.sum())
 
 
@@ -104,9 +107,10 @@ def ties_score(items: Sequence[GradedResponses], level: float) -> Estimate:
     Each prompt stands there twice, with one right response (`ref:N`) and with several (`tied:N`). .3 for the share of
     each of both kinds whose right responses all beat the wrong ones; .2 for the share of prompts whose right responses
     differ less among each other than from the wrong ones, .2 for the same with the smaller of both gaps, .01 for how
-    much less. An item that lacks a score wins nothing (upstream has no rule). The interval is the jackknife's over
-    prompts, which upstream does not give.
+    much less. A missing score is -1, whatever the scale. The interval is the jackknife's over prompts, which upstream
+    does not give.
     """
+    items = [replace(item, scores=np.nan_to_num(item.scores, nan=_MISSING)) for item in items]
     prompts: dict[str, dict[str, GradedResponses]] = {}
     for item in items:
         kind, _, number = item.item.partition(":")
@@ -131,9 +135,9 @@ def _of_prompt(alone: GradedResponses, tied: GradedResponses) -> list[float]:
 
 
 def _gap(item: GradedResponses) -> float:
-    """The worst right score less the best wrong one; below everything where a score is missing."""
+    """The worst right score less the best wrong one; below everything where only one of both kinds is there."""
     right = item.gold > 0
-    if not item.whole or right.all() or not right.any():
+    if right.all() or not right.any():
         return -math.inf
     return float(item.scores[right].min() - item.scores[~right].max())
 
@@ -141,4 +145,4 @@ def _gap(item: GradedResponses) -> float:
 def _spread(item: GradedResponses) -> float:
     """The best right score less the worst one."""
     mine = item.scores[item.gold > 0]
-    return math.inf if not item.whole or not len(mine) else float(mine.max() - mine.min())
+    return math.inf if not len(mine) else float(mine.max() - mine.min())

@@ -174,7 +174,7 @@ class Bench:
         for name in (*words, "native", "baseline", "earlier", *new):
             told.pop(name)
         official = {name: value for name, value in told["official"].items() if value or name != "conformity"}
-        for name in ("overall", "printed", "lost_alike", "strong"):  # other figures of the same verdicts
+        for name in ("overall", "printed", "lost_alike", "majority", "strong"):  # other figures of the same verdicts
             official.pop(name)
         if self.protocol.equal == "tie":
             told["protocol"].pop("equal")

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -23,36 +23,21 @@ from dikast.benches.best_of import best_of, graded_items, order_distance, ties_s
 from dikast.benches.compositional import bias_pairs, bias_worth
 from dikast.benches.definition import Bench
 from dikast.benches.native_prompts import scores_of_both
-from dikast.benches.pair_points import CREDIT, POINTS, constants, games_of, mean_of_orders, of_verdicts
-from dikast.benches.unit_means import SHARE, Bounds, Codes, Floats, Masks, Units, group_shares, joined_clusters
+from dikast.benches.pair_points import CREDIT, POINTS, constants, games_of, mean_of_orders, of_majorities, of_verdicts
+from dikast.benches.unit_means import (
+    SHARE,
+    Bounds,
+    Codes,
+    Floats,
+    Masks,
+    OfficialFigure,
+    Units,
+    group_shares,
+    joined_clusters,
+)
 from dikast.core.errors import UserError
 
 _NO_TIES = " without gold ties"  # at the end of a metric's name
-
-
-@dataclass(frozen=True, slots=True)
-class OfficialFigure:
-    """One official figure; `groups` has it for each group, and `rule` says how failures and groups were counted.
-
-    `ours` has the figure of each group as Dikast counts it, by the rule for that. `pooled`: the value is of all rows
-    where the authors print groups of them, each by itself, so that it is no figure of theirs.
-    `answered` is the figure of the answered rows alone, all rows alike, and `bounds` what it had been with the worst
-    and the best verdicts for the missing ones; None where the audit has both.
-    """
-
-    name: str
-    value: Estimate
-    groups: dict[str, Estimate]
-    rule: str
-    answered: Estimate | None = None
-    bounds: Bounds | None = None
-    ours: Mapping[str, Mapping[str, Estimate]] = field(default_factory=dict)
-    pooled: bool = False
-
-    @property
-    def title(self) -> str:
-        """The name, and whose figure it is."""
-        return f"{'pooled' if self.pooled else 'official'}: {self.name}"
 
 
 def official_figures(
@@ -102,6 +87,8 @@ def _lacks_group(bench: Bench, columns: Sequence[str]) -> bool:
 
 def _printed(bench: Bench, figure: OfficialFigure) -> list[OfficialFigure]:
     """The figures of the groups that the authors print each by itself, then the one over all rows, which pools them."""
+    if not figure.groups:
+        return [figure]
     level = figure.value.level
     of_groups = {name: figure.groups.get(name) for name in bench.official.printed}
     apart = [
@@ -270,10 +257,15 @@ def _own(
     apart = {}
     if metric == "best of" and (name := bench.official.ties_apart):
         apart[name] = ties_score([each for each in graded_items(data, main) if each.group == name], level)
+    of_groups = "all of a group" in bench.official.metric
+    if of_groups and metric != "all of a group" and bench.official.over in ("rows", "verdicts"):
+        units = replace(units, group=None)  # the groups are questions of several pairs
     found = _figure(bench, metric, units, apart)
+    first = np.unique(np.array(main), return_index=True)[1] if main is not None and metric == "all of a group" else None
     for names, rows in sliced:
-        if rows is not main and metric not in _OF_OTHER_UNITS:
-            more = units.by_group(rows * (len(units.worth) // len(rows)))
+        if rows is not main and (first is not None or metric not in _OF_OTHER_UNITS):
+            own = rows * (len(units.worth) // len(rows)) if first is None else [rows[int(i)] for i in first]
+            more = units.by_group(own)
             found.groups.update({f"{' x '.join(names)} {name}": each for name, each in more.items()})
     if metric not in _ANSWERED or given is not None:
         return found
@@ -328,6 +320,7 @@ def _worth(
         assert graded is not None
         first = graded.given(data.numbers["retested"])
         return (first == graded.gold).astype(float), ~np.isnan(first) & ~np.isnan(graded.gold), group
+    most = bench.official.majority and metric == "accuracy" and given is None
     given = given or paired(data)
     if given.choice is None:
         raise UserError(f"{data.plan.file}: holds no choices between two responses, which {metric!r} is made of")
@@ -341,7 +334,8 @@ def _worth(
         return all_right, np.array([bool(mine.any()) for mine in of_group]), None
     if metric in _OF_MODELS:
         given = replace(given, gold=np.full(len(data), SECOND, np.int64))
-    worth = POINTS[metric.removesuffix(_NO_TIES)](bench, given)
+    majorities = of_majorities(data, given.gold) if most else None
+    worth = POINTS[metric.removesuffix(_NO_TIES)](bench, given) if majorities is None else majorities
     if metric == "same in both orders":
         return worth, ~np.isnan(worth), group
     due = (given.gold != NONE) & ~(metric.endswith(_NO_TIES) & (given.gold == TIE))
@@ -355,12 +349,11 @@ def _of_responses(
     if metric == "mean score":
         scores = np.nan_to_num(scores) if bench.official.failures == "zero" else scores
         return scores, ~np.isnan(scores), group
-    items = graded_items(data, group)
+    items, failures = graded_items(data, group), bench.official.failures
     one = order_distance if metric == "order distance" else best_of
-    lost = CREDIT[bench.official.failures]
-    if metric == "order distance" and bench.official.failures == "wrong":
-        lost = 1.0
-    worth = np.array([one(each) if each.whole else lost for each in items])
+    lost = 1.0 if metric == "order distance" and failures == "wrong" else CREDIT[failures]
+    found = np.array([one(each) if each.whole or failures != "skipped" else math.nan for each in items])
+    worth = np.where(np.isnan(found), lost, found)
     return worth, ~np.isnan(worth), [each.group for each in items] if group is not None else None
 
 

@@ -3,6 +3,7 @@
 import math
 import re
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,6 +13,7 @@ import numpy as np
 
 from dikast.audit.plan import AuditPlan
 from dikast.audit.tables.choices import FIRST, NONE, SECOND, TIE
+from dikast.audit.tables.load import Data
 from dikast.audit.tables.paired import Paired
 from dikast.benches.definition import Bench
 from dikast.benches.unit_means import Codes, Floats, Masks, Units
@@ -55,6 +57,28 @@ def of_verdicts(bench: Bench, pairs: Units, given: Paired) -> Units:
     group = None if pairs.group is None else [*pairs.group] * len(games)
     cluster = np.arange(len(given.gold)) if pairs.cluster is None else pairs.cluster
     return replace(pairs, worth=earned, counts=counts, group=group, cluster=np.tile(cluster, len(games)))
+
+
+def of_majorities(data: Data, gold: Codes) -> Floats | None:
+    """Whether more than half of all samples of a pair are right (1) or wrong (0), both orders together; NaN elsewhere.
+
+    A sample without a verdict counts as one. None where no pair was asked several times, or the rows are of no run.
+    """
+    if "item" not in data.words or not data.plan.file.is_dir():
+        return None
+    votes: dict[str, Counter[str]] = {}
+    several = False
+    for verdict in current_verdicts(data.plan.file):
+        several |= verdict.question.sample > 0
+        votes.setdefault(verdict.question.item, Counter())[verdict.label or ""] += 1
+    if not several:
+        return None
+    items = data.words["item"]
+    said = [votes[items.names[code]] for code in items.codes]
+    half = np.array([each.total() / 2 for each in said])
+    first, second = (np.array([each[letter] for each in said]) for letter in ("a", "b"))
+    right, wrong = np.where(gold == FIRST, (first, second), (second, first))
+    return np.where(right > half, 1.0, np.where(wrong > half, 0.0, math.nan))
 
 
 @contextmanager

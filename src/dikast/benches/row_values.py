@@ -203,7 +203,14 @@ def _number(value: Any, column: str) -> float:
 
 
 def group_of_row(row: Mapping[str, Any], column: str, path: str) -> str:
-    """The group of a row of the file at `path`: its column, text with `{COLUMN}` in it, the file's or folder's name."""
+    """The group of a row of the file at `path`: its column, text with `{COLUMN}` in it, the file's or folder's name;
+    with `~one,two` the first of these words that it holds, "none" without one, where `{COLUMN}` may be absent.
+    """
+    column, among, words = column.partition("~")
+    if among:
+        several = "{" in column
+        held = _COLUMN.sub(lambda found: str(row.get(found[1]) or ""), column) if several else str(row.get(column))
+        return next((word for word in words.split(",") if word in held), "none")
     if column == "@folder":
         return folder_of(path)
     if column == "@file":

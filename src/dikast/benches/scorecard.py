@@ -21,9 +21,10 @@ from dikast.benches.bench_terms import KINDS
 from dikast.benches.brought import MODEL
 from dikast.benches.definition import Bench, load_bench
 from dikast.benches.length import length_bias
-from dikast.benches.official import OfficialFigure, columns_of, floors, official_figures
+from dikast.benches.official import columns_of, floors, official_figures
 from dikast.benches.pair_points import with_strength
 from dikast.benches.subset import asked_of, drawn_whole, told_of_rows
+from dikast.benches.unit_means import OfficialFigure
 from dikast.core.errors import DataError, UserError
 from dikast.core.records import read_records
 from dikast.core.runs.run import Run

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,31 @@ Codes = NDArray[np.int64]
 Masks = NDArray[np.bool_]
 Bounds = tuple[float, float]
 SHARE: Bounds = (0.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class OfficialFigure:
+    """One official figure; `groups` has it for each group, and `rule` says how failures and groups were counted.
+
+    `ours` has the figure of each group as Dikast counts it, by the rule for that. `pooled`: the value is of all rows
+    where the authors print groups of them, each by itself, so that it is no figure of theirs.
+    `answered` is the figure of the answered rows alone, all rows alike, and `bounds` what it had been with the worst
+    and the best verdicts for the missing ones; None where the audit has both.
+    """
+
+    name: str
+    value: Estimate
+    groups: dict[str, Estimate]
+    rule: str
+    answered: Estimate | None = None
+    bounds: Bounds | None = None
+    ours: Mapping[str, Mapping[str, Estimate]] = field(default_factory=dict)
+    pooled: bool = False
+
+    @property
+    def title(self) -> str:
+        """The name, and whose figure it is."""
+        return f"{'pooled' if self.pooled else 'official'}: {self.name}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -234,6 +234,22 @@ def test_what_the_hub_does_not_have(forks: Nursery, tmp_path: Path, source: str,
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(
+    ("offline", "told"),
+    [
+        ("1", "the Hub is needed to list its files"),
+        pytest.param("0", "cannot be fetched (", marks=pytest.mark.slow),  # the library tries for half a minute
+    ],
+)
+def test_a_hub_that_cannot_be_reached_is_told(tmp_path: Path, offline: str, told: str) -> None:
+    """Listing its files fails in the library's own client, whose errors are none of the system's."""
+    pytest.importorskip("huggingface_hub")
+    environment = settings("http://127.0.0.1:9", tmp_path, offline=offline)
+    done = dikast(*grade("hf://datasets/org/plain/data/*.jsonl", tmp_path), cwd=tmp_path, **environment)
+    assert (done.returncode, told in done.stderr) == (2, True), done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_choices_of_the_hub_are_of_the_hub(tmp_path: Path) -> None:
     file = jsonl(tmp_path / "a.jsonl", ROWS)
     done = dikast_here(*grade(str(file), tmp_path, "--split", "train"))

@@ -86,6 +86,7 @@ def _fetched(hub: Any, address: Address, name: str) -> str:
 
 def _asked(address: Address, step: Any) -> Any:
     """The Hub's answer; its errors become Dikast's."""
+    import httpx2  # of huggingface_hub, which lets its errors of the network through
     from huggingface_hub import errors
 
     at = f"hf://datasets/{address.repo}" + (f"@{address.revision}" if address.revision else "")
@@ -101,7 +102,9 @@ def _asked(address: Address, step: Any) -> Any:
         told = "the Hub cannot be reached, and the file is not in the cache: check the network (and HF_HUB_OFFLINE)"
     except errors.EntryNotFoundError:
         told = f"the data set has no file {address.path!r}: leave the path out to see what it holds"
-    except (errors.HfHubHTTPError, errors.HFValidationError, OSError, ValueError) as error:
+    except errors.OfflineModeIsEnabled:
+        told = "the Hub is needed to list its files, and HF_HUB_OFFLINE is set: unset it, or name one file"
+    except (errors.HfHubHTTPError, errors.HFValidationError, httpx2.HTTPError, OSError, ValueError) as error:
         reason = one_line(without_secrets((str(error).splitlines() or [type(error).__name__])[0]))
         told = f"cannot be fetched ({reason}): try again, or download the file and give its path"
     raise UserError(f"{at}: {told}")
