@@ -39,8 +39,9 @@ def best_of_n(
 ) -> Best:
     """The best of several responses to one prompt; the first of those that share the highest reward.
 
-    `columns` are `images`, `reference` and `context`, each one value for all responses; UserError for others. Equal responses are judged
-    once. A judge given as a spec is opened and closed on each call: for many prompts, make a Reward.
+    `columns` are `images`, `reference` and `context`, each one value for all responses; UserError for others. Equal
+    responses are judged once. A judge given as a spec is opened and closed on each call: for many prompts, make a
+    Reward.
     """
     if isinstance(responses, str):
         raise UserError("responses is a list of responses, not a text")
