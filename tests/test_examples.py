@@ -75,12 +75,11 @@ def test_the_action_passes_on_good_answers_and_fails_on_bad_ones(server: FaultSe
     assert [run(step) for step in steps[1:]] == [0, 0, 0, 0]
     assert "pearson" in (here / "summary.md").read_text("utf-8")
     assert re.search(r"<testsuite", (here / "junit.xml").read_text("utf-8"))
-    (kept,) = [
-        step["with"]["path"]
-        for job in action["jobs"].values()
-        for step in job["steps"]
-        if "key" in step.get("with", {})
+    restored, saved = [
+        step for job in action["jobs"].values() for step in job["steps"] if "key" in step.get("with", {})
     ]
+    kept = saved["with"]["path"]
+    assert (saved["if"], restored["with"]["path"]) == ("always()", kept)  # what a stopped build paid for is kept
     assert all((here / path).exists() for path in kept.split())
     table = (here / "answers.csv").read_text("utf-8").splitlines()
     worse = [re.sub(r",[1-5](,|$)", lambda m: f",{6 - int(m[0][1])}{m[1]}", row) for row in table[1:]]

@@ -192,6 +192,15 @@ def test_what_may_be_repeated(text: str, told: str) -> None:
         ("http://a:8080,http://u:hunter22@b:1#m", "http://a:8080,http://[hidden]@b:1#m"),
         ("--out sk-proj-aB3dE5gH7jK9mN1pQ3rS5t is taken", "--out [hidden] is taken"),
         ("export JUDGE_KEY=... and key_env=JUDGE_KEY", "export JUDGE_KEY=... and key_env=JUDGE_KEY"),
+        ("https:/h/x?sig=hunter2&w=3: not there", "https:/h/x?sig=[hidden]&w=3: not there"),
+        (
+            "s3://b/x?X-Amz-Signature=a1, or --map response=says",
+            "s3://b/x?X-Amz-Signature=[hidden], or --map response=says",
+        ),
+        (
+            "hf://datasets/o/n?split=trian: did you mean 'train'?",
+            "hf://datasets/o/n?split=trian: did you mean 'train'?",
+        ),
     ],
 )
 def test_what_any_message_is_without(text: str, told: str) -> None:

@@ -36,8 +36,8 @@ fields:
 {fields}
 {gold}groups: {{}}  # NAME: COLUMN
 rubric: helpfulness
-protocol: {{orders: both, samples: 1}}
-official: {{metric: {metric}, failures: wrong}}
+protocol: {protocol}
+official: {official}
 licence: TODO
 citation: TODO
 """
@@ -80,7 +80,8 @@ def draft(
         fields="\n".join(f'  {field}: "{column}"' for field, column in columns.items()),
         gold=gold,
         media="image" if {"image", "images"} & {*columns} else "none",
-        metric="accuracy" if pairs else "pearson",
+        protocol="{orders: both, samples: 1}" if pairs else "{samples: 1}",
+        official="{metric: accuracy, failures: wrong}" if pairs else "{metric: pearson, failures: skipped}",
     )
     if (lines := text.count("\n")) > MOST_LINES:
         raise UserError(

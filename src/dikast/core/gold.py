@@ -163,7 +163,7 @@ class GoldCheck:
     def look(self, item: Item, rubric: Rubric, responses: Sequence[int]) -> None:
         """Look at the gold of one question; what does not lie on its scale is counted and kept for `error`."""
         if item.gold is None:
-            self.like.update((name, None) for name, value in item.meta.items() if _is_like(name, value))
+            self.like.update((name, None) for name, value in item.meta.items() if is_like_gold(name, value))
             return
         self.given = True
         scale, pair = own_scale(rubric, self.equate), len(responses) == 2
@@ -302,7 +302,7 @@ class GoldCheck:
         return " and ".join(told)
 
 
-def _is_like(name: str, value: Any) -> bool:
+def is_like_gold(name: str, value: Any) -> bool:
     """Whether a column of metadata may hold gold: by the table of names, numbers under a name that speaks of it, or
     words for the better response under one that speaks of a choice.
     """

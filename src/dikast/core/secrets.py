@@ -55,6 +55,7 @@ _LOGIN = re.compile(  # a path has one slash of `://` left; digits and a slash o
     r"(://|(?<=[a-z0-9]:)/)[^\s/:@\"'<>]*:(?!\d{1,5}[/,])[^\s@\"'<>]+@", re.I
 )
 _QUERY = re.compile(r"([?&;])([^=&;#\s\"'<>]{1,100})=([^&;#\s\"'<>,]+)")
+_ADDRESS = re.compile(r"\w[\w+.-]*:/[^\s\"'<>?]*\?[^\s\"'<>]*")  # with parameters; a path has one slash of `://` left
 _SECRET = re.compile(
     r"key|token|secret|sig|password|passwd|pwd|auth|credential|jwt|bearer|session|cookie|code|sas", re.I
 )
@@ -97,15 +98,19 @@ def without_secrets(text: str) -> str:
     Without names and passwords in addresses, values of their parameters (versions and the like excepted), values of
     options that are named like secrets, and anything that has the form of a key.
     """
-    text = _USER.sub(r"\1[hidden]@", text)
-    text = _QUERY.sub(lambda m: m[0] if harmless(m[2]) else f"{m[1]}{m[2]}=[hidden]", text)
+    text = _without_values(_USER.sub(r"\1[hidden]@", text))
     text = _TYPED.sub(lambda m: f"{m[1]}{m[2]}[hidden]" if names_a_secret(m[1]) else m[0], text)
     return _FORMS.sub("[hidden]", text)
 
 
 def without_keys(text: str) -> str:
-    """`text` without logins in addresses and what has the form of a key: for any message."""
-    return _FORMS.sub("[hidden]", _LOGIN.sub(r"\1[hidden]@", text))
+    """`text` without logins and values of parameters in addresses, and what has the form of a key: for any message."""
+    text = _ADDRESS.sub(lambda address: _without_values(address[0]), _LOGIN.sub(r"\1[hidden]@", text))
+    return _FORMS.sub("[hidden]", text)
+
+
+def _without_values(text: str) -> str:
+    return _QUERY.sub(lambda m: m[0] if harmless(m[2]) else f"{m[1]}{m[2]}=[hidden]", text)
 
 
 def whole(text: str) -> str:

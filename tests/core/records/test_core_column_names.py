@@ -96,7 +96,12 @@ def test_names_with_two_meanings() -> None:
     [
         ({"output": "a", "completion": "b"}, "'output' and 'completion' could both be the response; the columns are "),
         ({"prompt": "a", "question": "b", "answer": "c"}, "'prompt' and 'question' could both be the instruction"),
-        ({"answer_1": "a", "answer_3": "b"}, "numbered from 0 without a gap"),
+        ({"answer_1": "a", "answer_3": "b"}, "numbered from 0 or lettered from a without a gap"),
+        ({"answer_a": "a", "answer_b": "b", "answer_d": "d"}, "lettered from a without a gap"),
+        (
+            {"answer": "Paris", "gpt4_response": "It is Paris."},
+            "'answer' and 'gpt4_response' could each be the response",
+        ),
     ],
 )
 def test_what_is_not_clear_is_asked_for(row: dict[str, str], told: str, tmp_path: Path) -> None:
@@ -109,6 +114,46 @@ def test_what_is_not_clear_is_asked_for(row: dict[str, str], told: str, tmp_path
         field = "response" if "response" in told else "instruction"
         (item, _again) = read_items(path, columns={field: first, "id": ""})
         assert item.meta[second] == row[second]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        "gpt4_answer",
+        "llama_output",
+        "response_text",
+        "generated",
+        "candidate",
+        "submission",
+        "hypothesis",
+        "GPT-4 answer",
+    ],
+)
+def test_an_answer_that_may_be_the_reference_is_asked_for(column: str, tmp_path: Path) -> None:
+    """A question, its right answer and what a model said is a common table; the right answer was graded."""
+    path = tmp_path / "a.csv"
+    path.write_text(f"question,answer,{column}\nWhere?,Paris,It is Paris\n", "utf-8")
+    with pytest.raises(DataError, match=r"--map '?response=.* --map reference=answer, or --map response=answer"):
+        list(scan_items(str(path), {}))
+    [item] = read_items(path, columns={"response": column, "reference": "answer"})
+    assert (texts(item), item.reference and text_of(item.reference)) == (("user: Where?", ["It is Paris"]), "Paris")
+
+
+@pytest.mark.parametrize(("column", "value"), [
+    ("model", "gpt-4"), ("answer_time", "two minutes"), ("result", "pass"), ("gpt4_score", "4"), ("llm", "llama-3"),
+    ("output_tokens", "a few"), ("category", "capital cities"), ("gpt4_feedback", "it is right"),
+])  # fmt: skip
+def test_what_is_beside_an_answer_is_no_other_answer(column: str, value: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"question,answer,{column}\nWhere?,It is Paris,{value}\n", "utf-8")
+    [item] = read_items(path)
+    assert texts(item) == ("user: Where?", ["It is Paris"])
+
+
+def test_responses_are_lettered_as_far_as_they_go() -> None:
+    for letters in ("ab", "abc", "abcdefgh"):
+        names = tuple(f"answer_{letter}" for letter in letters)
+        assert recognise(("question", *names), {}).responses == names
 
 
 def test_clearer_names_come_first() -> None:

@@ -72,6 +72,52 @@ def test_a_folder_that_needs_foreign_code_is_refused_by_file_and_field(
     assert not (tmp_path / "ran").exists()
 
 
+def parts_by_code(folder: Path, tmp_path: Path) -> Path:
+    """A LLaVA whose parts are types that have a configuration and no model of their own, and name code beside it."""
+    part = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    named = {"AutoModel": f"{tmp_path / 'model'}--evil.Evil"}
+    change(
+        folder / "config.json", model_type="llava", architectures=["LlavaForConditionalGeneration"],
+        vision_config={**part, "model_type": "blip_vision_model", "auto_map": named},
+        text_config={**part, "model_type": "blip_text_model", "auto_map": named, "vocab_size": 64},
+    )  # fmt: skip
+    return folder
+
+
+@pytest.mark.parametrize("alone", [False, True], ids=["as it is", "the second wall alone"])
+def test_code_for_a_part_of_a_model_never_runs(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, alone: bool
+) -> None:
+    """LLaVA makes its parts by itself, and transformers would ask whether their code may run."""
+    import transformers
+
+    from dikast.engines.local import trusted
+
+    parts_by_code(model, tmp_path)
+    told = "field 'auto_map' asks for code for a part of the model"
+    if alone:
+        monkeypatch.setattr(trusted, "refuse_foreign_code", lambda folder: None)
+        told = "trust_remote_code=True|cannot be loaded|no model can be made"
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n" * 100))
+
+    def made() -> None:
+        config = trusted.model_config(model)
+        kind: Any = transformers.AutoModelForImageTextToText
+        kind.from_config(config, trust_remote_code=False)
+
+    with pytest.raises((UserError, ValueError), match=told):
+        made()
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_part_that_transformers_has_itself_may_name_code(model: Path) -> None:
+    from dikast.engines.local.trusted import refuse_foreign_code
+
+    part = {"model_type": "llama", "auto_map": {"AutoConfig": "evil.Evil", "AutoModel": "evil.Evil"}}
+    change(model / "config.json", model_type="llava", text_config=part)
+    refuse_foreign_code(model)
+
+
 def test_a_model_that_transformers_has_itself_is_opened_by_its_own_class(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,6 +210,35 @@ def test_an_adapter_that_names_modules_of_others_is_refused(
     change(adapter / "adapter_config.json", **values)
     monkeypatch.syspath_prepend(str(tmp_path / "model"))
     with pytest.raises(UserError, match=f"adapter_config.json: field '{told}' asks for"):
+        opened(adapter, monkeypatch)
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        (
+            {"peft_type": "SHADOW", "shadow_model": "MODEL"},
+            "field 'peft_type': no adapter of the kind 'SHADOW' is read",
+        ),
+        ({"peft_type": "XLORA", "adapters": {"0": "evil/repo"}, "hidden_size": 16}, "no adapter of the kind 'XLORA'"),
+        (
+            {"peft_type": "MULTITASK_PROMPT_TUNING", "num_tasks": 10**9},
+            "no adapter of the kind 'MULTITASK_PROMPT_TUNING'",
+        ),
+        ({"layer_replication": [[0, 2]] * 20_000}, "field 'layer_replication': no model has 40,000 layers"),
+    ],
+)
+def test_an_adapter_that_is_more_than_matrices_is_refused(
+    adapter: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, values: dict[str, Any], told: str
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    shutil.copy(tmp_path / "model" / "evil.py", other)
+    change(other / "config.json", model_type="evil", auto_map={"AutoConfig": "evil.Evil", "AutoModel": "evil.Evil"})
+    written = {name: str(other) if value == "MODEL" else value for name, value in values.items()}
+    change(adapter / "adapter_config.json", **written)
+    with pytest.raises(UserError, match=f"adapter_config.json: .*{told}"):
         opened(adapter, monkeypatch)
     assert not (tmp_path / "ran").exists()
 
@@ -298,7 +373,7 @@ def test_settings_that_no_model_has_are_refused_by_judges_and_by_training(
         ("generation_config.json", {"eos_token_id": "x"}, "field 'eos_token_id': 'x' is not the id of a token"),
         ("generation_config.json", {"cache_implementation": "evil"}, "no text can be generated with these settings"),
         ("adapter_config.json", {"r": 10**7}, "field 'r': the weights beside it are far too small"),
-        ("adapter_config.json", {"peft_type": "EVIL"}, "no adapter of this model can be made .*EVIL"),
+        ("adapter_config.json", {"peft_type": "EVIL"}, "field 'peft_type': no adapter of the kind 'EVIL' is read"),
     ],
 )  # fmt: skip
 def test_absurd_settings_are_refused_by_file_before_they_cost_memory(

@@ -1,5 +1,6 @@
 """Mistakes of a first hour, each with its exit code and its cure; none reaches a model or leaves a run folder."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -290,6 +291,17 @@ def test_decimal_commas_are_numbers(tmp_path: Path) -> None:
                        "--scale", "1-5/0.5", "--out", tmp_path / "run")  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert [each["gold"] for each in lines(tmp_path / "run/gold.jsonl")] == [3.5, 4.0]
+    (tmp_path / "old.csv").write_text("question;answer;judge_score;human_score\nq;a;3,5;4,0\nr;b;2,0;2,5\n", "utf-8")
+    for verb in (
+        ("audit", tmp_path / "old.csv", "--json"),
+        ("report", tmp_path / "old.csv", "-o", tmp_path / "p.json"),
+    ):
+        done = dikast_here(*verb)
+        assert done.returncode == 0, done.stderr
+    told = json.loads(dikast_here("audit", tmp_path / "old.csv", "--scale", "1-5/0.5", "--json").stdout)["tables"][
+        "agreement"
+    ]["rows"]
+    assert next(row for row in told if row["statistic"] == "mae")["value"]["value"] == 0.5
 
 
 def test_what_was_recognised_is_told_once(tmp_path: Path) -> None:

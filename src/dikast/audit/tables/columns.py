@@ -20,7 +20,7 @@ from dikast.audit.tables.record_rows import Rows
 from dikast.core.errors import DataError, UserError
 from dikast.core.records.reading import NO_RECORDS
 from dikast.core.scale import Scale
-from dikast.core.text import counted, near_miss
+from dikast.core.text import counted, near_miss, number_in
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -300,7 +300,10 @@ class NumberColumn:
         try:
             found = float(text)
         except ValueError:
-            raise self._error(text, line) from None
+            comma = number_in(text)  # a decimal comma, as spreadsheets of many languages write it
+            if isinstance(comma, str):
+                raise self._error(text, line) from None
+            found = float(comma)
         if found in _INFINITE and not self.log:
             raise self._error(text, line)
         return found

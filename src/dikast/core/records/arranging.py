@@ -11,7 +11,7 @@ import orjson
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import ITEM_KEYS, NAMES, SPOKEN, Item, item_from, plain_name
 from dikast.core.part import number_as_text
-from dikast.core.records.column_cures import likely_instruction, nested_cure, with_table_written
+from dikast.core.records.column_cures import likely_instruction, nested_cure, unsure_answer, with_table_written
 from dikast.core.records.column_names import (
     SINCE,
     SYSTEMS,
@@ -300,6 +300,8 @@ class Arranger:
             if self.reading.names == 1 and (own_names or found.responses):  # `answer` was metadata beside pairs
                 moves = [each for each in found.moves if each[0] != "reference" or plain_name(each[1]) != "answer"]
                 found = found._replace(moves=tuple(moves))
+            if first and self.reading.names > 3 and (told := unsure_answer(found, keys, record.value)):
+                raise DataError(told, field="response")
             check_order([self._columns.get(name) or name for name in own_names], keys)
             self._note(found)
             self._check_slips(keys, {*found.guessed(), *numbered.values(), *self._columns.values()})

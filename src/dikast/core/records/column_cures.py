@@ -3,13 +3,14 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from dikast.core.item import GOLD_LIKE, ITEM_KEYS, NAMES, plain_name
-from dikast.core.records.column_names import SYSTEM, in_words
+from dikast.core.gold import is_like_gold
+from dikast.core.item import ANSWERS, GOLD_LIKE, ITEM_KEYS, NAMES, plain_name
+from dikast.core.records.column_names import SYSTEM, Recognised, in_words
 from dikast.core.text import near_miss, number_in
 
 _SAID = re.compile(
     r"answer|respon|output|reply|replies|generat|predict|complet|candidate|said|says|result|assistant|bot_|summar|"
-    r"translation|hypothes|llm|gpt|claude|gemini|llama|antwort|réponse|respuesta|risposta|resposta"
+    r"translation|hypothes|submission|llm|gpt|claude|gemini|llama|antwort|réponse|respuesta|risposta|resposta"
 )
 _ASKED = re.compile(
     r"prompt|question|query|instruct|task|input|context|document|passage|article|source|request|user|human|customer|"
@@ -89,6 +90,33 @@ def lacking(
     if any(map(_is_data, columns)):
         told += "; if this first row is data, write one with the names above it (question,answer)"
     return told
+
+
+def unsure_answer(found: Recognised, columns: Sequence[str], value: Mapping[str, object]) -> str:
+    """What to say where `answer`, which is the response if no other column is, may be the reference, since a column
+    that is not recognised may hold what a model said in the record `value`; "" where there is none.
+    """
+    answer = next((column for field, column in found.moves if field == "response"), "")
+    if plain_name(answer) != "answer":
+        return ""
+    others = {*found.guessed(), *ITEM_KEYS, *(key for key in columns if plain_name(key) in {*SYSTEM, *GOLD_LIKE})}
+    said = [each for each in columns if each not in others and _may_answer(each, value.get(each))]
+    if not said:
+        return ""
+    asked = in_words([("response", said[0]), ("reference", answer)])
+    told = " and ".join(map(repr, (answer, *said)))
+    return (
+        f"{told} could each be the response; the columns are {', '.join(columns)}: name it with {asked}, or "
+        f"{in_words([('response', answer)])}"
+    )
+
+
+def _may_answer(name: str, text: object) -> bool:
+    """Whether a column may hold a response, by its name and by a text of it: several words, unless its name says so."""
+    if not isinstance(text, str) or not isinstance(number_in(text.strip()), str) or is_like_gold(name, text):
+        return False
+    clear = plain_name(name).rpartition("_")[2] in ANSWERS
+    return _speaks_of(name, _SAID) and not _speaks_of(name, _ASIDE) and (clear or len(text.split()) > 1)
 
 
 def _is_data(name: str) -> bool:

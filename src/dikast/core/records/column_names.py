@@ -10,6 +10,7 @@ from dikast.core.errors import DataError
 from dikast.core.item import ITEM_KEYS, NAMES, RIGHT, Item, plain_name
 
 PAIRS = ("answer", "response", "output", "completion", "prediction", "assistant", "conversation")  # before _a, _b, _1
+_LETTERS = "abcdefgh"  # that responses may end in
 SYSTEMS = (
     ("model_a", "model_b"),
     ("system_a", "system_b"),
@@ -22,11 +23,12 @@ SINCE = {
     **dict.fromkeys(("gold_answer", "human_label", *NAMES["system turn"], *itertools.chain(*ONE_HOT)), 2),
     "system": 3,
     **dict.fromkeys((f"{which}_{what}" for which, what in RIGHT), 4),
+    **dict.fromkeys((f"{stem}_{letter}" for stem in PAIRS for letter in _LETTERS[2:]), 4),
 }
 """The version of the table (`core.runs.judge_lock.NAMES_OF`) since which a name is recognised, for later ones."""
 SYSTEM = ("system", "model", "model_id", "model_name", "generator")
 _FIRST = {"instruction": 4, "response": 6}  # number of clear names; the last means the field only if no other does
-_PART = re.compile(rf"({'|'.join(PAIRS)})_([ab]|\d{{1,3}})")
+_PART = re.compile(rf"({'|'.join(PAIRS)})_([{_LETTERS}]|\d{{1,3}})")
 _TIES = ("tie", "both", "equal", "draw", "same", "tie (bothbad)", "tie (both bad)", "neither", "both bad", "bothbad")
 
 
@@ -152,8 +154,11 @@ def _pair(
             series.setdefault(match[1], {})[match[2]] = key
     for stem in PAIRS:
         found = series.get(stem, {})
-        if {"a", "b"} <= found.keys():
-            pairs.append((found["a"], found["b"]))
+        letters = "".join(sorted(each for each in found if not each.isdigit()))
+        if len(letters) > 1 and not _LETTERS.startswith(letters):
+            gap = gap or sorted(found[each] for each in letters)
+        elif len(letters) > 1:
+            pairs.append(tuple(found[each] for each in letters))
         numbers = sorted(int(each) for each in found if each.isdigit())
         if len(numbers) > 1:
             if numbers[0] > 1 or numbers != list(range(numbers[0], numbers[0] + len(numbers))):
@@ -165,7 +170,10 @@ def _pair(
     if len(pairs) > 1:
         raise DataError(two_groups(pairs, keys), field="responses")
     if gap and not pairs:
-        raise DataError(f"responses are numbered from 0 without a gap, this has {', '.join(gap)}", field="responses")
+        raise DataError(
+            f"responses are numbered from 0 or lettered from a without a gap, this has {', '.join(gap)}",
+            field="responses",
+        )
     return pairs[0] if pairs else (), ()
 
 

@@ -54,12 +54,27 @@ for number, pattern in enumerate(asked["patterns"]):
             compiled.match(name)
             compiled.fullmatch(name)
 """
+_ADAPTERS = frozenset((  # kinds that are matrices alone: others of peft load further models by themselves
+    "LORA", "ADALORA", "LOHA", "LOKR", "OFT", "BOFT", "VERA", "IA3", "LN_TUNING", "FOURIERFT", "HRA", "VBLORA",
+    "RANDLORA", "ROAD", "MISS", "C3A", "SHIRA", "DELORA", "HIRA", "TRAINABLE_TOKENS", "PROMPT_TUNING", "P_TUNING",
+    "PREFIX_TUNING", "ADAPTION_PROMPT",
+))  # fmt: skip
 _told: set[Path] = set()
+
+
+def _never_ask() -> None:
+    """A second wall: what a model loads by itself (the parts of LLaVA, for one) is not told that nothing is trusted,
+    and transformers would ask on standard input; without a time to answer in, it refuses.
+    """
+    from transformers import dynamic_module_utils
+
+    dynamic_module_utils.TIME_OUT_REMOTE_CODE = 0
 
 
 def pretrained(kind: Any, folder: str | Path, **settings: Any) -> Any:
     """`kind.from_pretrained(folder)` of local files, without foreign code; UserError where the folder needs some."""
     refuse_foreign_code(Path(folder))
+    _never_ask()
     if kind.__name__.startswith("Auto"):
         settings["trust_remote_code"] = False  # explicit, since otherwise transformers asks on standard input
     return kind.from_pretrained(folder, local_files_only=True, **settings)
@@ -176,7 +191,9 @@ def _blame_settings(kind: Any, folder: Path, config: Any, error: Exception) -> N
 def pretrained_adapter(peft: Any, model: Any, folder: Path) -> Any:
     """A PEFT adapter over a model, its weights read as `pretrained_weights` reads them."""
     refuse_foreign_code(folder)
+    _never_ask()
     written = json.loads((folder / "adapter_config.json").read_text("utf-8"))
+    _refuse_adapter(written, folder / "adapter_config.json")
     ranks = written.get("rank_pattern") if isinstance(written.get("rank_pattern"), dict) else {}
     sizes = [*ranks.items(), *((name, written.get(name)) for name in ("r", "num_virtual_tokens"))]
     if written.get("peft_type") == "LOKR":
@@ -197,6 +214,20 @@ def pretrained_adapter(peft: Any, model: Any, folder: Path) -> Any:
         if isinstance(error.__cause__, pickle.UnpicklingError):
             raise _more_than_tensors(folder, error.__cause__) from None
         raise
+
+
+def _refuse_adapter(written: dict[str, Any], path: Path) -> None:
+    """UserError for a kind of adapter that is not known to be matrices alone, and for one of very many layers."""
+    if (kind := str(written.get("peft_type")).upper()) not in _ADAPTERS:
+        raise UserError(
+            f"{path}: field 'peft_type': no adapter of the kind {kind!r:.60} is read, since it may load further models:"
+            f" merge it into its model where you trust it; read are {', '.join(sorted(_ADAPTERS))}"
+        )
+    copied = written.get("layer_replication")
+    ends = [each for each in copied if isinstance(each, list) and len(each) == 2] if isinstance(copied, list) else []
+    layers = sum(high - low for low, high in ends if isinstance(low, int) and isinstance(high, int) and high > low)
+    if layers > _MOST_LAYERS:
+        raise UserError(f"{path}: field 'layer_replication': no model has {layers:,} layers; restore the file")
 
 
 def _refuse_endless_patterns(written: dict[str, Any], names: Iterable[str], path: Path) -> None:
@@ -280,6 +311,10 @@ def _asked(settings: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if code and not _is_known(settings):
         named = code.values() if isinstance(code, dict) else [code]
         yield "auto_map", f"code that comes with the model ({', '.join(str(each) for each in named)[:200]})"
+    for inner in _objects(settings):
+        for auto, named in inner["auto_map"].items() if isinstance(inner.get("auto_map"), dict) else ():
+            if inner is not settings and not _has_own_class(auto, inner.get("model_type")):
+                yield "auto_map", f"code for a part of the model ({auto}: {named!s:.100})"
     for name, value in _fields(settings):
         if name == "trust_remote_code" and value:
             yield name, "trust in code that comes with the model"
@@ -306,13 +341,29 @@ def _is_known(settings: dict[str, Any]) -> bool:
     return bool(named) and named[0] in known
 
 
+def _has_own_class(auto: str, model_type: object) -> bool:
+    """Whether transformers has a class of its own, of the kind that `auto` ("AutoModel") makes, for a type of model."""
+    import transformers
+
+    if auto == "AutoConfig":
+        return model_type in transformers.CONFIG_MAPPING
+    known = getattr(getattr(transformers, auto, None), "_model_mapping", None)
+    return model_type in getattr(known, "_model_mapping", ())
+
+
 def _fields(value: Any) -> Iterator[tuple[str, Any]]:
     """Every field of nested JSON values."""
+    for each in _objects(value):
+        yield from each.items()
+
+
+def _objects(value: Any) -> Iterator[dict[str, Any]]:
+    """Every object of nested JSON values."""
     waiting = [value]
     while waiting:
         each = waiting.pop()
         if isinstance(each, dict):
-            yield from each.items()
+            yield each
             waiting.extend(each.values())
         elif isinstance(each, list):
             waiting.extend(each)
