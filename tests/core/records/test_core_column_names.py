@@ -137,6 +137,8 @@ def test_an_answer_that_may_be_the_reference_is_asked_for(column: str, tmp_path:
         list(scan_items(str(path), {}))
     [item] = read_items(path, columns={"response": column, "reference": "answer"})
     assert (texts(item), item.reference and text_of(item.reference)) == (("user: Where?", ["It is Paris"]), "Paris")
+    [item] = read_items(path, columns={"reference": column})  # what the column is was said, and so what it is not
+    assert (texts(item), item.reference and text_of(item.reference)) == (("user: Where?", ["Paris"]), "It is Paris")
 
 
 @pytest.mark.parametrize(("column", "value"), [

@@ -300,7 +300,7 @@ class Arranger:
             if self.reading.names == 1 and (own_names or found.responses):  # `answer` was metadata beside pairs
                 moves = [each for each in found.moves if each[0] != "reference" or plain_name(each[1]) != "answer"]
                 found = found._replace(moves=tuple(moves))
-            if first and self.reading.names > 3 and (told := unsure_answer(found, keys, record.value)):
+            if first and self.reading.names > 3 and (told := unsure_answer(found, keys, record.value, moved)):
                 raise DataError(told, field="response")
             check_order([self._columns.get(name) or name for name in own_names], keys)
             self._note(found)

@@ -1,7 +1,7 @@
 """What to say of columns that are not recognised: which of them most likely hold the prompt and the responses."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from dikast.core.gold import is_like_gold
 from dikast.core.item import ANSWERS, GOLD_LIKE, ITEM_KEYS, NAMES, plain_name
@@ -92,14 +92,21 @@ def lacking(
     return told
 
 
-def unsure_answer(found: Recognised, columns: Sequence[str], value: Mapping[str, object]) -> str:
+def unsure_answer(
+    found: Recognised, columns: Sequence[str], value: Mapping[str, object], named: Collection[str]
+) -> str:
     """What to say where `answer`, which is the response if no other column is, may be the reference, since a column
-    that is not recognised may hold what a model said in the record `value`; "" where there is none.
+    that is neither recognised nor `named` may hold what a model said in the record `value`; "" where there is none.
     """
     answer = next((column for field, column in found.moves if field == "response"), "")
     if plain_name(answer) != "answer":
         return ""
-    others = {*found.guessed(), *ITEM_KEYS, *(key for key in columns if plain_name(key) in {*SYSTEM, *GOLD_LIKE})}
+    others = {
+        *found.guessed(),
+        *named,
+        *ITEM_KEYS,
+        *(key for key in columns if plain_name(key) in {*SYSTEM, *GOLD_LIKE}),
+    }
     said = [each for each in columns if each not in others and _may_answer(each, value.get(each))]
     if not said:
         return ""
