@@ -110,6 +110,17 @@ def test_code_for_a_part_of_a_model_never_runs(
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.parametrize("kind", [["llama"], {"a": 1}, None, 5])
+def test_a_type_of_model_that_is_no_text_is_refused(model: Path, kind: Any) -> None:
+    from dikast.engines.local.trusted import refuse_foreign_code
+
+    named = {"model_type": kind, "auto_map": {"AutoModel": "evil.Evil"}}
+    for written in (named, {"model_type": "llava", "text_config": named}):
+        (model / "config.json").write_text(json.dumps(written), "utf-8")
+        with pytest.raises(UserError, match="field 'auto_map' asks for"):
+            refuse_foreign_code(model)
+
+
 def test_a_part_that_transformers_has_itself_may_name_code(model: Path) -> None:
     from dikast.engines.local.trusted import refuse_foreign_code
 

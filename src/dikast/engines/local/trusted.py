@@ -313,7 +313,7 @@ def _asked(settings: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "auto_map", f"code that comes with the model ({', '.join(str(each) for each in named)[:200]})"
     for inner in _objects(settings):
         for auto, named in inner["auto_map"].items() if isinstance(inner.get("auto_map"), dict) else ():
-            if inner is not settings and not _has_own_class(auto, inner.get("model_type")):
+            if inner is not settings and not _has_own_class(auto, str(inner.get("model_type"))):
                 yield "auto_map", f"code for a part of the model ({auto}: {named!s:.100})"
     for name, value in _fields(settings):
         if name == "trust_remote_code" and value:
@@ -336,12 +336,12 @@ def _is_known(settings: dict[str, Any]) -> bool:
         if settings.get(key)
     ]
     if "model_type" in settings:
-        return settings["model_type"] in transformers.CONFIG_MAPPING
+        return str(settings["model_type"]) in transformers.CONFIG_MAPPING
     known = set(dir(transformers))
     return bool(named) and named[0] in known
 
 
-def _has_own_class(auto: str, model_type: object) -> bool:
+def _has_own_class(auto: str, model_type: str) -> bool:
     """Whether transformers has a class of its own, of the kind that `auto` ("AutoModel") makes, for a type of model."""
     import transformers
 
