@@ -5,10 +5,22 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import unquote
 
 import orjson
+import pytest
+
+
+def use_hub(monkeypatch: pytest.MonkeyPatch, address: str, cache: Path) -> None:
+    """Make the server at `address` the Hub of this process, with a cache of its own."""
+    import huggingface_hub.constants as constants
+
+    monkeypatch.setattr(constants, "ENDPOINT", address)
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", address + "/{repo_id}/resolve/{revision}/{filename}")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(cache))
 
 
 class Hub(BaseHTTPRequestHandler):

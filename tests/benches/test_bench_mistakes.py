@@ -13,7 +13,7 @@ from benches.own_bench import cards, own, run
 from dikast.core.errors import UserError
 from dikast.core.records.sources import forget
 from dikast.surface.cli import app
-from hub_server import Hub, served
+from hub_server import Hub, served, use_hub
 
 ROWS = [{"q": "2 + 2?"}, {"q": "3 + 3?"}]
 BROUGHT: dict[str, Any] = {
@@ -177,7 +177,9 @@ def test_a_missing_folder_or_file_is_told_with_the_verbs_own_flag(tmp_path: Path
     words += ["--against", "bench:llmbar", "--bench-data"]
     assert str(CliRunner().invoke(app, [*words, "nowhere"]).exception) == "--bench-data nowhere: is not a folder"
     assert str(CliRunner().invoke(app, [*words, str(tmp_path)]).exception).endswith("or leave out --bench-data")
-    assert str(run("report", tmp_path / "no").exception) == f"{tmp_path / 'no'}: there is no such folder or file"
+    for flags in ((), ("--bench", "llmbar")):
+        told = str(run("report", tmp_path / "no", *flags).exception)
+        assert told == f"{tmp_path / 'no'}: there is no such folder or file"
     draft = tmp_path / "n.yaml"
     made = run("new", draft, "--hub", "org/n", "--file", "nofile.jsonl", "--data", tmp_path)
     assert str(made.exception) == f"--file nofile.jsonl: {tmp_path} has no such file"
@@ -233,8 +235,6 @@ def test_a_source_is_one_place(source: dict[str, str], said: str, tmp_path: Path
 def test_a_run_without_a_pinned_revision_notes_its_commit_and_goes_on_with_the_same_files_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from huggingface_hub import constants
-
     class Moving(Hub):
         files: ClassVar = {"org/mine": {"rows.jsonl": [{"q": "2 + 2?", "a": "4"}, {"q": "3 + 3?", "a": "6"}]}}
 
@@ -242,12 +242,7 @@ def test_a_run_without_a_pinned_revision_notes_its_commit_and_goes_on_with_the_s
     bench, out = own(tmp_path, ROWS, **keys), tmp_path / "out"
     words = ("run", bench, "--judge", "mock:constant", "--out", out, "-q")
     with served(Moving) as address:
-        monkeypatch.setattr(constants, "ENDPOINT", address)
-        monkeypatch.setattr(
-            constants, "HUGGINGFACE_CO_URL_TEMPLATE", address + "/{repo_id}/resolve/{revision}/{filename}"
-        )
-        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+        use_hub(monkeypatch, address, tmp_path / "hub")
         for _ in range(2):
             done = run(*words)
             assert done.exit_code == 0, (done.output, done.exception)

@@ -18,7 +18,7 @@ from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item
 from dikast.core.part import text_of
 from dikast.core.text import Located, parse_located
-from hub_server import Hub, served
+from hub_server import Hub, served, use_hub
 
 ROWS = [
     {"q": "2 + 2?", "good": "4", "bad": "5", "topic": "sums", "label": "left"},
@@ -69,14 +69,7 @@ def test_rows_come_from_the_hub_and_one_whose_hash_moved_is_refused(
         files: ClassVar = {"org/tiny": {"rows.jsonl": TEXT}}
 
     with served(Served) as address:
-        import huggingface_hub.constants as constants
-
-        monkeypatch.setattr(constants, "ENDPOINT", address)
-        monkeypatch.setattr(
-            constants, "HUGGINGFACE_CO_URL_TEMPLATE", address + "/{repo_id}/resolve/{revision}/{filename}"
-        )
-        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+        use_hub(monkeypatch, address, tmp_path / "hub")
         found = read_rows(tiny())
         assert [item.gold for item in found.items] == ["a", "a", "b"]
         assert [item.meta["topic"] for item in found.items] == ["sums", "sums", "words"]

@@ -180,6 +180,8 @@ def test_most_samples_of_both_orders_decide_a_pair(tmp_path: Path) -> None:
     groups = {name: each["value"] for name, each in macro["groups"].items() if name.startswith("section")}
     assert groups == {"section general": 1, "section hallucination": 0.5, "section reasoning": None}
     assert "more than half of all decide" in macro["rule"]
+    floor = found["ours"]["floor: a judge that always chooses the first slot (accuracy)"]
+    assert "more than half" not in floor["rule"]  # in its samples neither response has more than half
     one = judge_own(bench, words[0], tmp_path / "one", *OF_CHOICES, code=3)  # a single sample: the mean of the orders
     assert figure(one, "accuracy over all rows")["value"] == pytest.approx((1 + 1 + 1 + 0 + 1) / 5)
 

@@ -77,6 +77,8 @@ def cards_of(asked: BenchReportOptions) -> list[Scorecard]:
             raise UserError(f"{path}: the folder {path.parent} does not exist")
     found = []
     for each in asked.runs:
+        if not each.exists():
+            raise UserError(f"{each}: there is no such folder or file")
         _refuse_unread(asked, each)
         if each.is_file():
             with _advice("in the YAML file of --columns, without the dashes", _OF_FILES):
@@ -84,8 +86,7 @@ def cards_of(asked: BenchReportOptions) -> list[Scorecard]:
             continue
         folders = [each] if (each / BENCH).exists() else sorted(inside.parent for inside in each.glob(f"*/{BENCH}"))
         if not folders:
-            why = "holds no run of `dikast bench run`" if each.exists() else "there is no such folder or file"
-            raise UserError(f"{each}: {why}")
+            raise UserError(f"{each}: holds no run of `dikast bench run`")
         for folder in folders:
             for judged in judge_folders(folder):
                 plan = AuditPlan(
