@@ -49,8 +49,8 @@ def _ranked_again(run: Path, out: Path) -> tuple[Tournament, list[Ranked]]:
     tokens = dict[str, tuple[int | None, int | None]]()
     for line, number in derived_lines(run, RANKINGS, RankingLine):
         if line["schedule"] not in SCHEDULES:
-            told = f"unknown schedule {line['schedule']!r}: update Dikast, or {cure_of(run)}"
-            raise DataError(told, path=str(run / RANKINGS), line=number)
+            why = f"unknown schedule {line['schedule']!r}: update Dikast, or {cure_of(run)}"
+            raise DataError(why, path=str(run / RANKINGS), line=number)
         left_out = {int(i): why for i, why in line["left_out"].items()}
         inside = tuple(i for i in range(len(line["ranks"])) if i not in left_out)
         contestants[line["item"]] = Contestants(inside, left_out)

@@ -92,6 +92,18 @@ WEIGHTED: list[dict[str, Any]] = [{"name": "right", "criterion": "Is it right?",
             {"name": "short", "criterion": "Is it short?", "scale": "1-5"}]  # fmt: skip
 
 
+def board_of(tmp_path: Path, rows: list[dict[str, Any]], criteria: list[dict[str, Any]]) -> Leaderboard:
+    """The leaderboard of rows graded as their gold says, by a sheet of these criteria."""
+    items, sheet = runs.write_jsonl(tmp_path / "items.jsonl", rows), tmp_path / "sheet.json"
+    sheet.write_text(json.dumps({"name": "answer", "criteria": criteria}))
+    line = ("grade", items, "--judge", "mock:oracle,r=1", "--rubric", sheet, "--out", tmp_path / "run", "-q")
+    done = runs.dikast_here(*line)
+    assert done.returncode == 0, done.stderr
+    board = audit_file(AuditPlan(tmp_path / "run", draws=20)).result(Leaderboard)
+    assert board is not None
+    return board
+
+
 @pytest.mark.parametrize("own", [False, True], ids=["the run's sheet", "each item's own"])
 def test_a_sheet_with_weights_ranks_by_weighted_totals(own: bool, tmp_path: Path) -> None:
     # x: right 4, short 1; y: right 3, short 5. Unweighted y leads (4 against 2.5); 3:1 x has 3.25, y 3.5; and of the
@@ -136,12 +148,7 @@ def test_equal_totals_are_a_tie_whatever_they_are_made_of(tmp_path: Path) -> Non
          "gold": {"right": right, "short": short}}
         for name, given in scores.items() for k, (right, short) in enumerate(given)
     ]  # fmt: skip
-    items, rubric = runs.write_jsonl(tmp_path / "items.jsonl", rows), tmp_path / "sheet.json"
-    rubric.write_text(json.dumps({"name": "answer", "criteria": criteria}))
-    line = ("grade", items, "--judge", "mock:oracle,r=1", "--rubric", rubric, "--out", tmp_path / "run", "-q")
-    assert runs.dikast_here(*line).returncode == 0
-    board = audit_file(AuditPlan(tmp_path / "run", draws=20)).result(Leaderboard)
-    assert board is not None
+    board = board_of(tmp_path, rows, criteria)
     assert [each.win_rate and each.win_rate.value for each in board.systems.values()] == [0.5, 0.5]
     assert board.lead is not None
     assert board.lead.value == 0
@@ -154,12 +161,7 @@ def test_items_with_a_rubric_of_their_own_stand_beside_a_weighted_sheet(tmp_path
          "gold": {"right": 4, "short": 1} if k % 2 else {"tone": 2}, **({} if k % 2 else {"rubric": own})}
         for name in "xy" for k in range(6)
     ]  # fmt: skip
-    items, rubric = runs.write_jsonl(tmp_path / "items.jsonl", rows), tmp_path / "sheet.json"
-    rubric.write_text(json.dumps({"name": "answer", "criteria": WEIGHTED}))
-    line = ("grade", items, "--judge", "mock:oracle,r=1", "--rubric", rubric, "--out", tmp_path / "run", "-q")
-    assert runs.dikast_here(*line).returncode == 0
-    board = audit_file(AuditPlan(tmp_path / "run", draws=20)).result(Leaderboard)
-    assert board is not None
+    board = board_of(tmp_path, rows, WEIGHTED)
     assert [(each.mean.n, each.failed) for each in board.systems.values()] == [(6, 0)] * 2
     assert [each.mean.value for each in board.systems.values()] == pytest.approx([(3.25 + 2) / 2] * 2)
 

@@ -11,7 +11,7 @@ from dikast.audit.estimate import Estimate, undefined
 from dikast.audit.rendering import Cell, Table, table
 from dikast.audit.results import Agreement, Baseline, Baselines, Headline, Role
 from dikast.audit.sections.judge_names import Judges
-from dikast.audit.statistics.against_gold.bounds import MOST_WAYS, bounds
+from dikast.audit.statistics.against_gold.bounds import bounds
 from dikast.audit.statistics.against_gold.chance import CHANCE, by_chance, chance_within
 from dikast.audit.statistics.against_gold.classes import class_estimates
 from dikast.audit.statistics.against_gold.measures import (
@@ -69,8 +69,8 @@ def agreement_table(given: Scored, how: Resampling, wanted: float = 0.03, gold_r
         ("statistic", "value", "worst", "best", f"labels for ±{wanted:g}", "interval"),
         rows,
         f"only {counted(len(score), 'pair')}: too few to conclude anything" if len(score) < FEW else "",
-        f"worst and best: if the {unscored:,} unscored had been anything on the scale; of correlations and kappas all "
-        f"ways are tried up to {MOST_WAYS:,}, beyond that they are the ends that a search found"
+        f"worst and best: if the {unscored:,} unscored had been anything on the scale; of correlations and kappas they "
+        "are the ends that a search found, unless there are few enough ways to try all"
         if unscored and allowed is not None
         else "",
         "without --scale only correlations and order are reported" if given.scale is None and given.own is None else "",

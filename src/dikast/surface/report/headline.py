@@ -27,7 +27,6 @@ from dikast.surface.report.figures import Ruler
 _WIN_RATE = "win rate (half)"
 _MOST_PLAYERS = 10
 _RULED = ("pearson", "spearman", "quadratic_kappa", "exact", "within_1")
-# the first of these that a table of slices has is drawn
 
 
 class Card(NamedTuple):

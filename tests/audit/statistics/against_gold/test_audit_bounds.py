@@ -50,7 +50,7 @@ def test_against_brute_force(name: str, seed: int) -> None:
 def test_unscored_rows_of_equal_gold_may_get_different_scores(
     name: str, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(searched, "MOST_WAYS", most)
+    monkeypatch.setattr(searched, "_MOST_WAYS", most)
     score, value = np.array([1.0, 2, 2, 2]), MEASURES[name].value
     gold, unscored = np.array([1.0, 2, 2, 3]), np.array([2.0, 2, 2])
     every = [

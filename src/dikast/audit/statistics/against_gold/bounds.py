@@ -19,7 +19,7 @@ _MOST_CELLS = 2_000
 _LARGEST = 10_000_000  # cells; beyond, the correction for grouping is left out
 _SWEEPS = 8
 _MOST_LABELS = 25  # of a scale whose labels are all tried for a group; of a longer one fewer are
-MOST_WAYS = 5_000  # ways to score the unscored that are all tried
+_MOST_WAYS = 5_000  # ways to score the unscored that are all tried
 _SPLITS = 60  # steps in which rows of equal gold may get different scores
 _MOST_TRIED = 1_000_000  # cells of all tables that one step tries
 
@@ -161,7 +161,7 @@ def _every(start: _Start) -> Floats | None:
     ways = math.prod(
         math.comb(len(each) + int(size) - 1, int(size)) for each, size in zip(given, start.sizes, strict=True)
     )
-    if ways > MOST_WAYS or ways * start.base.size > _MOST_TRIED:
+    if ways > _MOST_WAYS or ways * start.base.size > _MOST_TRIED:
         return None
     parts = [
         list(itertools.combinations_with_replacement(each, int(size)))
