@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.figures import rows_table
-from dikast.annotation.active_order import Priority, chances, priorities_of
+from dikast.annotation.active_order import WEIGHTS, Priority, chances, priorities_of
 from dikast.audit.estimate import Estimate
 from dikast.audit.statistics.ppi import active_mean, ppi_mean
 
 Floats = NDArray[np.float64]
+Weights = tuple[float, float]
 LABELS = (30, 100)
 # by name: the questions of each rater, and the labels so far
 RATERS = {
@@ -69,18 +70,20 @@ def simulated(knows: float, many: int) -> Callable[[np.random.Generator], Judged
     return draw
 
 
-def both_orders(given: Judged, n: int, rng: np.random.Generator) -> tuple[Estimate, Estimate]:
+def both_orders(given: Judged, n: int, rng: np.random.Generator, weights: Weights) -> tuple[Estimate, Estimate]:
     """The mean from n labels in a random order (PPI++), and in an active one."""
     y, f, at = given.gold, given.judged, rng.permutation(len(given.gold))
     random = ppi_mean(y[at[:n]], f[at[:n]], f[at[n:]])
-    return random, active(given, [len(at)], [n], rng)
+    return random, active(given, [len(at)], [n], rng, weights)
 
 
-def active(given: Judged, sizes: Sequence[int], done: Sequence[int], rng: np.random.Generator) -> Estimate:
+def active(
+    given: Judged, sizes: Sequence[int], done: Sequence[int], rng: np.random.Generator, weights: Weights
+) -> Estimate:
     """The mean from `done` labels of each rater, whose questions are `sizes` of those given, in an active order."""
     spread = {str(k): float(each) for k, each in enumerate(given.spread)}
-    weights = priorities_of(list(spread), spread, int(rng.integers(2**31)))
-    order = {key: Priority(each.weight, rng.random() / each.weight) for key, each in weights.items()}
+    given_places = priorities_of(list(spread), spread, int(rng.integers(2**31)), weights)
+    order = {key: Priority(each.weight, rng.random() / each.weight) for key, each in given_places.items()}
     parts = np.split(rng.permutation(list(order)), np.cumsum(sizes)[:-1])
     mine = [sorted(map(str, part), key=lambda key: order[key].place) for part in parts]
     asked = [(rater, key) for rater, many in enumerate(done) for key in mine[rater][:many]]
@@ -91,14 +94,14 @@ def active(given: Judged, sizes: Sequence[int], done: Sequence[int], rng: np.ran
     return active_mean(given.gold[at], given.judged[at], [found[key] for _, key in asked], given.judged[rest])
 
 
-def raters_table(draws: int, rng: np.random.Generator) -> str:
+def raters_table(draws: int, rng: np.random.Generator, weights: Weights) -> str:
     """Bias, error and coverage in each case of `RATERS`, where items score higher if the judge is certain of them."""
     rows = [("raters", "bias", "root mean square error", "mean half-width", "held the truth", "no interval")]
     for name, (sizes, done) in RATERS.items():
         draw, wrong, half, held = simulated(1.0, sum(sizes)), [], [], []
         for given in map(draw, [rng] * draws):
             given = given._replace(gold=given.gold - 0.15 * (given.spread - 1))
-            found = active(given, sizes, done, rng)
+            found = active(given, sizes, done, rng, weights)
             wrong.append(found.value - given.truth)
             if found.low <= found.high:
                 half.append(found.half_width)
@@ -115,10 +118,15 @@ def main() -> None:
     parser.add_argument("--recorded", type=Path, help="the folder vlm_judge_uncertainty of the recorded verdicts")
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--raters", action="store_true", help="cases of raters, of simulated judges")
+    parser.add_argument(
+        "--weights", type=float, nargs=2, default=WEIGHTS, metavar=("LEAST", "MOST"), help="of the least and the most "
+        "uncertain question (default: %(default)s)",
+    )  # fmt: skip
     given = parser.parse_args()
+    weights = (given.weights[0], given.weights[1])
     rng = np.random.default_rng(0)
     if given.raters:
-        print(raters_table(given.draws, rng))
+        print(raters_table(given.draws, rng, weights))
         return
     if given.recorded is None:
         worlds = {f"simulated, knows {knows:.0%} of its errors": simulated(knows, 1000) for knows in (1.0, 0.5, 0.0)}
@@ -129,7 +137,7 @@ def main() -> None:
         rows = [("labels", "order", "mean half-width", "root mean square error", "held the truth")]
         for n in LABELS:
             truths, pairs = zip(
-                *((one.truth, both_orders(one, n, rng)) for one in map(draw, [rng] * given.draws)), strict=True
+                *((one.truth, both_orders(one, n, rng, weights)) for one in map(draw, [rng] * given.draws)), strict=True
             )
             for at, order in enumerate(("random", "active")):
                 found = [pair[at] for pair in pairs]

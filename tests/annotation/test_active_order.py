@@ -48,6 +48,12 @@ def test_all_asked_is_certain() -> None:
     assert chances(order, [(1, "x")], {1: 0.4}) == {"x": 0.2}  # .5 x .4
 
 
+def test_weights_go_by_rank() -> None:
+    """Of three questions the ranks are 1/6, 1/2 and 5/6 of the way from .75 to 1.25; one of unknown certainty is 1."""
+    order = priorities_of(["none", "least", "most", "middle"], {"most": 0.4, "least": 0.0, "middle": 0.1}, 0)
+    assert [order[key].weight for key in ("least", "middle", "most", "none")] == pytest.approx([5 / 6, 1, 7 / 6, 1])
+
+
 def test_labels_keep_their_chances_and_the_audit_allows_for_them(tmp_path: Path) -> None:
     """Two raters stop at different places; a resume, and the audit of the run, know the chances of the start."""
     items, run, out = runs.write_jsonl(tmp_path / "i.jsonl", runs.rows(60)), tmp_path / "run", tmp_path / "labels"

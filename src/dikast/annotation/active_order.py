@@ -17,7 +17,8 @@ from dikast.annotation.labelling_questions import WORTH, ToLabel, verdicts_on
 from dikast.audit.tables.run_rows import ORDERS
 from dikast.core.errors import UserError
 
-_LEAST, _MOST = 0.5, 1.5  # weights by rank: bounded, so that a judge whose certainty says nothing costs little
+# of the least and the most uncertain question: narrow, so that a judge whose certainty says nothing costs little
+WEIGHTS = (0.75, 1.25)
 
 
 class Priority(NamedTuple):
@@ -27,16 +28,19 @@ class Priority(NamedTuple):
     place: float
 
 
-def priorities_of(keys: Iterable[str], spread: Mapping[str, float], seed: int) -> dict[str, Priority]:
+def priorities_of(
+    keys: Iterable[str], spread: Mapping[str, float], seed: int, weights: tuple[float, float] = WEIGHTS
+) -> dict[str, Priority]:
     """The priority of each question; `spread`: the judge's uncertainty by key (questions without one weigh 1)."""
     ordered = sorted(spread.values())
+    least, most = weights
     draw = random.Random(f"{seed} active order")
     found = {}
     for key in keys:
         weight = 1.0
         if key in spread:
             rank = (bisect_left(ordered, spread[key]) + bisect_right(ordered, spread[key])) / 2 / len(ordered)
-            weight = _LEAST + (_MOST - _LEAST) * rank
+            weight = least + (most - least) * rank
         found[key] = Priority(weight, draw.random() / weight)
     return found
 
