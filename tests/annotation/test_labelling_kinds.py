@@ -19,10 +19,13 @@ from dikast.annotation.precision import Left, left_to_label, progress
 from dikast.annotation.session import Shares, opened
 from dikast.audit.statistics.intervals import share
 from dikast.core.errors import UserError
+from dikast.core.gold import gold_of_response
 from dikast.core.item import Item
 from dikast.core.records import read_items
 from dikast.core.rubric import load_rubric
 from dikast.testing.hostile import HOSTILE
+from dikast.training.config import Config, Data
+from dikast.training.data.examples import Asker, ExampleRow
 from videos import make_video
 
 TEXT = "Sydney is  the capital.\nIt lies inland."
@@ -129,6 +132,28 @@ def test_marks_are_written_as_the_audit_reads_them(tmp_path: Path) -> None:
         "--spans", "marked", "--gold-spans", f"gold@{tmp_path / 'labels' / 'labels.csv'}", "--id", "item",
     )  # fmt: skip
     assert "0.8000" in said.stdout, said.stdout + said.stderr  # F1 of 9 and 6 characters: 2 * 6 / 15
+
+
+@pytest.mark.parametrize(
+    ("kind", "said", "claims"),
+    [
+        ("claims", {"one": "right", "Sydney is  the capital.": "wrong", "It lies inland.": "right"},
+         [("Sydney is the capital.", "wrong"), ("It lies inland.", "right")]),
+        ("spans", {"one": "[[0,6],[32,38]]"}, [("Sydney", "wrong"), ("inland", "wrong")]),
+        ("spans", {"one": "[]"}, [("Sydney is the capital. It lies inland.", "right")]),
+    ],
+)  # fmt: skip
+def test_findings_and_marks_teach_beside_the_score_of_the_item(
+    kind: Kind, said: dict[str, str], claims: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    """What people graded first and then marked is one lesson: claims with their findings, then the score."""
+    labelled(tmp_path, kind, [{"id": "one", "instruction": "?", "response": TEXT, "gold": 2}], [said])
+    (item,) = read_items(tmp_path / "labels" / "labelled.jsonl")
+    config = Config("out", (Data(items=("x",), formats=("claims",)),))
+    (example,) = Asker(config).examples(ExampleRow(0, 0, item))
+    lines = [f"Claim: {text}\nFinding: {verdict}" for text, verdict in claims]
+    assert example.reply.text == "\n".join([*lines, "Verdict: 2"])
+    assert gold_of_response(item.gold, "helpfulness", 0) == 2
 
 
 def test_feedback_of_two_runs_is_compared_blind(tmp_path: Path) -> None:

@@ -53,6 +53,13 @@ def test_an_absolute_target_reads_back_as_its_gold(form: Format, scale: str) -> 
             assert form.labels(rubric)[label] == f" {reply.label}"  # what is read after the marker
 
 
+@pytest.mark.parametrize("spans", [[[0, 99]], [[3, 3]], [[-1, 2]], [[0.0, 2]], [3], "0-2", [[0, 1, 2]]])
+def test_spans_that_are_no_characters_of_the_response(spans: object) -> None:
+    item = Item.of("q", "Two cats.", gold={"score": 2, "spans": spans})
+    with pytest.raises(DataError, match="not pairs of characters of its response"):
+        gold_of(item, Rubric("r", "c", Scale.parse("1-5")), (0,))
+
+
 @pytest.mark.parametrize("responses", [(0, 1), (1, 0)])
 @pytest.mark.parametrize("said", ["a", "b", "tie"])
 @pytest.mark.parametrize("form", formats("pairwise"))

@@ -110,7 +110,7 @@ def _questions(
     for responses in _places(item, kind):
         base = [item.id, rubric.to_dict(), list(responses)]  # the key of the first two kinds, as in earlier versions
         if kind in ("absolute", "pairwise"):
-            yield ToLabel(fingerprint(base), item, rubric, responses, _known(item, rubric, responses), kind)
+            yield ToLabel(fingerprint(base), item, rubric, responses, known_label(item, rubric, responses), kind)
         elif kind == "claims":
             for number, (claim, known) in enumerate(claims_of(item, responses[0])):
                 key = fingerprint([*base, kind, number, claim])
@@ -181,7 +181,7 @@ def _places(item: Item, kind: Kind) -> Sequence[tuple[int, ...]]:
     return [(i, j) for i in range(n) for j in range(i + 1, n)]
 
 
-def _known(item: Item, rubric: Rubric, responses: tuple[int, ...]) -> str:
+def known_label(item: Item, rubric: Rubric, responses: tuple[int, ...]) -> str:
     """The known label of a question, from gold in any of its forms; "" where gold gives none of the labels."""
     if len(responses) == 2:
         better = gold_of_pair(item.gold, rubric.name, responses, rubric.scale)

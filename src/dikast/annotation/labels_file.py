@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from dikast.annotation.label_store import SKIPPED, Event, LabelStore
-from dikast.annotation.labelling_questions import ToLabel
+from dikast.annotation.labelling_questions import ToLabel, known_label
 from dikast.annotation.marks import most_marked
 from dikast.core.gold import LABEL_CHANCE
 from dikast.core.item import Item
@@ -67,7 +67,9 @@ def _gold(question: ToLabel, said: Sequence[str]) -> str:
 
 
 def _taught(questions: Mapping[str, ToLabel], given: Mapping[str, Mapping[str, str]]) -> Iterator[Item]:
-    """The labelled questions as items with gold; the claims of a response are one item."""
+    """The labelled questions as items with gold; the claims of a response are one item. Beside claims and marks stands
+    the score that the item came with, as a judge learns them together.
+    """
     asked = {(each.item.id, each.rubric.name, each.responses) for each in questions.values()}
     count = Counter(item for item, *_ in asked)
     golds: dict[tuple[str, str, tuple[int, ...]], tuple[ToLabel, dict[str, Any]]] = {}
@@ -79,6 +81,10 @@ def _taught(questions: Mapping[str, ToLabel], given: Mapping[str, Mapping[str, s
         if (before := golds.get((*place, question.responses))) is not None:  # another claim of the same response
             before[1]["claims"] += gold["claims"]
         else:
+            if not {"score", "preference"} & gold.keys() and (
+                label := known_label(question.item, question.rubric, question.responses)
+            ):
+                gold = _score(question, label) | gold
             golds[*place, question.responses] = question, gold
     for (name, criterion, places), (question, gold) in golds.items():
         name = "/".join([name, criterion, *map(str, places)]) if count[name] > 1 else name
@@ -93,13 +99,18 @@ def _taught_gold(question: ToLabel, said: Sequence[str]) -> dict[str, Any] | Non
     scale = question.rubric.scale
     several = {"raters": list(said)} if len(said) > 1 else {}
     if question.kind == "absolute":
-        value = scale.value(scale.labels[median_low(scale.labels.index(each) for each in said)])
-        return {"score": int(value) if value == int(value) else value, **several}
+        label = scale.labels[median_low(scale.labels.index(each) for each in said)]
+        return {**_score(question, label), **several}
     if question.kind == "feedback" or not (agreed := _gold(question, said)):
         return None
     if question.kind == "claims":
         return {"claims": [{"text": question.claim, "verdict": agreed}]}
     return {"preference": agreed, **several} if question.kind == "pairwise" else {question.kind: orjson.loads(agreed)}
+
+
+def _score(question: ToLabel, label: str) -> dict[str, Any]:
+    value = question.rubric.scale.value(label)
+    return {"score": int(value) if value == int(value) else value}
 
 
 def _trail(trail: Sequence[Event], questions: Mapping[str, ToLabel]) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from dikast.core.errors import DataError
 from dikast.core.item import Item
+from dikast.core.part import text_of
 from dikast.core.rubric import Rubric
 from dikast.core.verdict import Claim
 from dikast.prompts.pair_names import exchanged
@@ -33,7 +34,8 @@ def gold_of(item: Item, rubric: Rubric, responses: tuple[int, ...]) -> Gold:
     `gold` of an item may be a score or label; for several responses a list of them; for a pair `a`, `b` or `tie`
     (a is the response with the smaller index); or an object with `score` / `label`, `scores` / `labels`, `preference`,
     `feedback`, `claims` (objects with `text`, `verdict`, `correction`) and `responses` (a list of the above). The
-    feedback of a pair names the responses as the item has them; in the other order the names are exchanged.
+    feedback of a pair names the responses as the item has them; in the other order the names are exchanged. `spans`
+    (characters of a response that are wrong, as pairs of start and end) are its claims where it has no others.
     """
     gold = item.gold
     if gold is None:
@@ -41,7 +43,7 @@ def gold_of(item: Item, rubric: Rubric, responses: tuple[int, ...]) -> Gold:
     if len(responses) == 1:
         return _of_one(item, rubric, responses[0])
     ones = [_part(item, index) for index in responses]
-    claims = [_claims(one, item) for one in ones]
+    claims = [_claims(one, item, index) for one, index in zip(ones, responses, strict=True)]
     whole = gold if isinstance(gold, Mapping) else {}
     feedback = _text(whole.get("feedback", ""), item)
     if responses[0] > responses[1]:
@@ -53,7 +55,7 @@ def gold_of(item: Item, rubric: Rubric, responses: tuple[int, ...]) -> Gold:
 def _of_one(item: Item, rubric: Rubric, index: int) -> Gold:
     part = _part(item, index)
     label = _label(part, rubric, item)
-    return Gold(label, _text(part.get("feedback", ""), item), _claims(part, item))
+    return Gold(label, _text(part.get("feedback", ""), item), _claims(part, item, index))
 
 
 def _part(item: Item, index: int) -> Mapping[str, Any]:
@@ -113,8 +115,10 @@ def _winner(item: Item, rubric: Rubric, responses: tuple[int, ...]) -> str:
     return "tie" if goods[0] == goods[1] else "first" if goods[0] > goods[1] else "second"
 
 
-def _claims(part: Mapping[str, Any], item: Item) -> tuple[Claim, ...]:
-    claims = part.get("claims", ())
+def _claims(part: Mapping[str, Any], item: Item, index: int) -> tuple[Claim, ...]:
+    claims = part.get("claims") or ()
+    if not claims and "spans" in part:
+        claims = _marked(part["spans"], item, index)
     if not isinstance(claims, list | tuple) or not all(
         isinstance(c, Mapping) and isinstance(c.get("text"), str) and isinstance(c.get("verdict"), str) for c in claims
     ):
@@ -123,6 +127,18 @@ def _claims(part: Mapping[str, Any], item: Item) -> tuple[Claim, ...]:
         Claim(_line(c["text"]), _FINDINGS.get(c["verdict"], c["verdict"]), _line(str(c.get("correction") or "")))
         for c in claims
     )
+
+
+def _marked(spans: Any, item: Item, index: int) -> list[dict[str, str]]:
+    """The marked words of a response, each as a wrong claim; where nothing is marked all of it is right."""
+    text = text_of(item.responses[index])
+    if not isinstance(spans, list | tuple) or not all(
+        isinstance(each, list | tuple) and len(each) == 2 and all(isinstance(at, int) for at in each)
+        and 0 <= each[0] < each[1] <= len(text) for each in spans
+    ):  # fmt: skip
+        raise _error(item, f"has spans in its gold that are not pairs of characters of its response ({len(text)})")
+    wrong = [{"text": text[start:end], "verdict": "wrong"} for start, end in spans]
+    return wrong or [{"text": text, "verdict": "right"}]
 
 
 def _line(text: str) -> str:

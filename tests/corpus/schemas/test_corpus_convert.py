@@ -116,6 +116,33 @@ def test_an_answer_given_in_a_tool_comes_back_and_the_rest_stays() -> None:
     assert back["rubric"] == record["rubric"]
 
 
+def test_marks_are_regions_of_the_tools_and_come_back() -> None:
+    """Characters of the response and boxes on its pictures; what people mark takes their place."""
+    content = [{"type": "image", "image": "p.png"}, {"type": "text", "text": "What is it?"}]
+    gold: dict[str, Any] = {"score": 2, "spans": [[2, 5]], "boxes": [[0, 0.105, 0.2, 0.3, 0.4]]}
+    record: dict[str, Any] = {"id": "x", "instruction": content, "response": "A red cube.", "gold": gold}
+    task = to_row(record, SCHEMAS["label-studio"])
+    _, span, box = task["predictions"][0]["result"]
+    assert span["value"] == {"start": 2, "end": 5, "text": "red", "labels": ["wrong"]}
+    assert (span["type"], box["type"], box["item_index"]) == ("labels", "rectanglelabels", 0)
+    assert [box["value"][name] for name in ("x", "y", "width", "height")] == [10.5, 20, 30, 40]
+    assert same(to_record(task, SCHEMAS["label-studio"]), record)
+    moved = [{**span, "value": {"start": 6, "end": 10, "labels": ["odd"]}}, span]
+    task["annotations"] = [{"result": moved}]
+    assert to_record(task, SCHEMAS["label-studio"])["gold"] == {**gold, "spans": [[2, 5], [6, 10]]}
+    task["annotations"] += [{"result": [span]}]
+    assert to_record(task, SCHEMAS["label-studio"])["gold"]["rater_spans"] == [[[2, 5], [6, 10]], [[2, 5]]]
+    row = to_row(record, SCHEMAS["argilla"])
+    assert row["suggestions"]["spans"] == {"value": [{"start": 2, "end": 5, "label": "wrong"}]}
+    assert same(to_record(row, SCHEMAS["argilla"]), record)
+    row["responses"] = {"spans": [{"value": [{"start": 0, "end": 5, "label": "wrong"}], "user_id": "a"}]}
+    assert to_record(row, SCHEMAS["argilla"])["gold"] == {**gold, "spans": [[0, 5]]}
+    unseen = {**record, "gold": {**gold, "boxes": [[1, 0.1, 0.2, 0.3, 0.4]]}}  # on a picture that the task lacks
+    task = to_row(unseen, SCHEMAS["label-studio"])
+    assert [each["type"] for each in task["predictions"][0]["result"]] == ["rating", "labels"]
+    assert same(to_record(task, SCHEMAS["label-studio"]), unseen)
+
+
 @pytest.mark.parametrize("people", [[9, 9], [9, 7], ["good", "good"]])
 def test_sheets_of_people_on_another_scale_stop_before_a_call(tmp_path: Path, people: list[Any]) -> None:
     """What annotators gave is off 1-5: alike, not alike, or a word of a scale that is not the rubric's."""

@@ -20,6 +20,8 @@ from dikast.corpus.schemas.public_schema import (
 )
 
 _FIELDS = ("instruction", "response", "response_a", "response_b", "reference", "criterion", "image")
+_MARKS = ("spans", "boxes")
+_WRONG = "wrong"  # what marks are called in the tools
 _SIDES = {"left": "a", "right": "b", "a": "a", "b": "b", "tie": "tie", "equal": "tie", "both": "tie"}
 
 
@@ -61,11 +63,14 @@ def _number(score: Any) -> Any:
 
 
 def _answers(item: Item) -> Row:
-    """The gold as answers to the questions `score`, `preference`, `feedback`."""
+    """The gold as answers to the questions `score`, `preference`, `feedback`, and the marks `spans` and `boxes`."""
     gold = gold_of(item)
     score = gold.get("score")
     said = put({}, score=_number(score), preference=gold.get("preference"))
-    return put(said, feedback=gold.get("feedback") or None)
+    marks = {name: gold[name] for name in _MARKS if gold.get(name) and len(item.responses) == 1}
+    if any(box[0] >= len(image_sources(item)) for box in marks.get("boxes", ())):  # on a picture that is not shown
+        del marks["boxes"]
+    return put(said, feedback=gold.get("feedback") or None) | marks
 
 
 def _gold(people: list[Row], machine: Row) -> Row | None:
@@ -76,7 +81,8 @@ def _gold(people: list[Row], machine: Row) -> Row | None:
     if not people:
         return machine or None
     gold = dict(machine)
-    for key in ("score", "preference", "feedback"):
+    several = {"score": "raters", "preference": "raters", "feedback": "feedbacks"}
+    for key in (*several, *_MARKS):
         said = [each[key] for each in people if key in each]
         if not said:
             continue
@@ -84,7 +90,7 @@ def _gold(people: list[Row], machine: Row) -> Row | None:
             gold[key] = said[0]
         else:
             gold.pop(key, None)
-            gold["raters" if key != "feedback" else "feedbacks"] = said
+            gold[several.get(key, f"rater_{key}")] = said
     return gold
 
 
@@ -102,10 +108,17 @@ def read_argilla(row: Row) -> Row:
     people: dict[str, Row] = {}
     for name, each in _submitted(row.get("responses")):
         people.setdefault(str(each.get("user_id")), {})[name] = each.get("value")
-    known = ("score", "preference", "feedback")
-    kept = [{key: value for key, value in one.items() if key in known} for one in people.values()]
-    gold = _gold([one for one in kept if one], {key: value for key, value in machine.items() if key in known})
+    kept = [_argilla_answers(one) for one in people.values()]
+    gold = _gold([one for one in kept if one], _argilla_answers(machine))
     return put(record, id=None if row.get("id") is None else str(row["id"]), gold=gold)
+
+
+def _argilla_answers(said: Row) -> Row:
+    """The answers to questions that are known; a span question says its label with each stretch."""
+    known: Row = {key: said[key] for key in ("score", "preference", "feedback") if key in said}
+    if isinstance(said.get("spans"), list):
+        known["spans"] = sorted([each["start"], each["end"]] for each in said["spans"])
+    return known
 
 
 def _submitted(responses: Any) -> Iterator[tuple[str, Row]]:
@@ -116,8 +129,14 @@ def _submitted(responses: Any) -> Iterator[tuple[str, Row]]:
 
 
 def write_argilla(item: Item) -> Row:
-    """A record with the gold as suggestions for the questions `score`, `preference`, `feedback`."""
-    said = {name: {"value": value} for name, value in _answers(item).items()}
+    """A record with the gold as suggestions for the questions `score`, `preference`, `feedback`, `spans`; the tool has
+    no question for boxes.
+    """
+    given = _answers(item)
+    given.pop("boxes", None)
+    if "spans" in given:
+        given["spans"] = [{"start": start, "end": end, "label": _WRONG} for start, end in given["spans"]]
+    said = {name: {"value": value} for name, value in given.items()}
     row = put({}, id=own_id(item))
     return row | {"fields": _shown_fields(item), "metadata": {}, "suggestions": said, "responses": {}}
 
@@ -135,7 +154,7 @@ def read_label_studio(row: Row) -> Row:
 
 
 def _results(annotation: Row) -> Row:
-    """The answers of one annotation by control: rating, number, choices, pairwise, text."""
+    """The answers of one annotation by control: rating, number, choices, pairwise, text, labels, rectangles."""
     said: Row = {}
     for each in annotation.get("result") or ():
         kind, value = each.get("type"), each.get("value") or {}
@@ -148,11 +167,18 @@ def _results(annotation: Row) -> Row:
         elif kind == "textarea":
             text = value.get("text")
             said["feedback"] = "\n".join(text) if isinstance(text, list) else text
+        elif kind == "labels":
+            said["spans"] = sorted([*said.get("spans", []), [value["start"], value["end"]]])
+        elif kind == "rectanglelabels":
+            sides = [round(value[side] / 100, 8) for side in ("x", "y", "width", "height")]
+            said["boxes"] = sorted([*said.get("boxes", []), [each.get("item_index", 0), *sides]])
     return said
 
 
 def write_label_studio(item: Item) -> Row:
-    """A task with the gold as a prediction: controls `score` (rating), `preference` (choices), `feedback`."""
+    """A task with the gold as a prediction: controls `score` (rating), `preference` (choices), `feedback`, and the
+    regions `spans` (labels of the response) and `boxes` (rectangles on its pictures).
+    """
     said, fields = _answers(item), _shown_fields(item)
     to = "response" if "response" in fields else "response_a"
     results: list[Row] = []
@@ -166,5 +192,12 @@ def write_label_studio(item: Item) -> Row:
         results.append(
             {"from_name": "feedback", "to_name": to, "type": "textarea", "value": {"text": [said["feedback"]]}}
         )
+    for start, end in said.get("spans", ()):
+        value = {"start": start, "end": end, "text": fields[to][start:end], "labels": [_WRONG]}
+        results.append({"from_name": "spans", "to_name": to, "type": "labels", "value": value})
+    for picture, *box in said.get("boxes", ()):
+        sides = {name: round(100 * side, 6) for name, side in zip(("x", "y", "width", "height"), box, strict=True)}
+        region = {"from_name": "boxes", "to_name": "image", "type": "rectanglelabels", "item_index": picture}
+        results.append({**region, "value": {**sides, "rotation": 0, "rectanglelabels": [_WRONG]}})
     row = put({}, id=own_id(item))
     return row | {"data": fields} | ({"predictions": [{"result": results}]} if results else {})
