@@ -110,6 +110,33 @@ def test_a_half_written_run_shows_what_is_there(viewed: Viewed, folder: Path) ->
     told = viewed.get("/run", of="half")
     assert f"{there} of 30 questions" in told
     assert f"{there} of {there} rows" in told
+    failed = sum(row["status"] != "ok" for row, _ in RunRows(str(folder / "half")))
+    assert failed > 0
+    assert f"No verdict {failed} of {there} ({failed / there:.1%})" in told
+
+
+@pytest.mark.parametrize("summary", [None, b"[1, 2"])
+def test_failures_are_counted_where_no_summary_does(summary: bytes | None, tmp_path: Path) -> None:
+    """By the answers of both orders, and without those that were given again; unknown until they are read."""
+    pairs, run = runs.write_jsonl(tmp_path / "pairs.jsonl", runs.pairs(12)), tmp_path / "runs" / "one"
+    done = runs.dikast_here("compare", pairs, "--judge", "mock:oracle,failing=.3", "--rubric", "helpfulness", "--out",
+                            run)  # fmt: skip
+    assert done.returncode == 3, done.stderr
+    status = orjson.loads((run / "summary.json").read_bytes())["status"]
+    failed = sum(n for name, n in status.items() if name != "ok")
+    lines = (run / "verdicts.jsonl").read_bytes().splitlines(keepends=True)
+    (run / "verdicts.jsonl").write_bytes(b"".join([*lines, *lines[:5]]))  # five questions were asked again
+    if summary is None:
+        (run / "summary.json").unlink()
+    else:
+        (run / "summary.json").write_bytes(summary)
+    pages = fresh(tmp_path)
+    pages.index.look()
+    found = pages.index.run("one")
+    assert found is not None
+    assert found.failed is None
+    assert f"No verdict {failed} of 24 ({failed / 24:.1%})" in words(pages.run({"of": "one"}))
+    assert f"{failed / 24:.1%} of 24" in words(pages.runs({}))
 
 
 def test_a_run_that_lost_verdicts_is_not_finished(tmp_path: Path) -> None:
@@ -371,9 +398,9 @@ def test_another_release_makes_the_index_again(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_rows_that_change_ask_for_another_version_of_the_index(folder: Path) -> None:
-    rows = [each for run in ("pairs", "march/first") for each, _ in indexed_rows(folder / run)]
-    asked = [told[:2] for run in ("pairs", "march/first") for _, told in indexed_rows(folder / run)]
-    assert (run_index._VERSION, fingerprint([rows, asked])[:16]) == (6, "82d0e8e75730a430")
+    found = [each for run in ("pairs", "march/first") for each in indexed_rows(folder / run)]
+    rows, asked = [each.searched for each in found], [each.kept[:2] for each in found]
+    assert (run_index._VERSION, fingerprint([rows, asked])[:16]) == (7, "82d0e8e75730a430")
 
 
 def test_a_large_folder_is_listed_before_its_runs_are_looked_into(

@@ -10,7 +10,7 @@ TABLES = """
 create table run(id integer primary key, path text not null unique, signature text not null, mark text not null,
     indexed text not null, state text not null, kind text not null, judge text not null, data text not null,
     rubric text not null, format text not null, planned integer not null, answered integer not null,
-    failed integer not null, figure text not null, cost real, written real not null, recorded integer not null,
+    failed integer, figure text not null, cost real, written real not null, recorded integer not null,
     why text not null, judge_hash text not null, format_hash text not null, differing integer,
     compared integer not null, rows integer not null, search text not null);
 create table row(run integer not null, place integer not null, anchor text not null, item text not null,

@@ -4,13 +4,23 @@ from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
-from dikast.audit.tables.run_rows import ASKED_ONCE, JOINT, Pairs, RunRows, gold_by_item, gold_scale_of, has_gold
+from dikast.audit.tables.run_rows import (
+    ASKED_ONCE,
+    JOINT,
+    ORDERS,
+    Pairs,
+    RunRows,
+    gold_by_item,
+    gold_scale_of,
+    has_gold,
+)
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run_files import GOLD, RUBRICS, VERDICTS
+from dikast.core.verdict import Status
 from dikast.surface.report.gaps import Scales, gap_of, label_of
 from dikast.surface.report.queue import anchor_of, kept_of
 
@@ -33,8 +43,19 @@ class _AskedRows(RunRows):
         return {**comparable, **alone}
 
 
-def indexed_rows(folder: Path) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...]]]:
-    """The rows of a run as the table has them, apart from run and place: what is searched, and what is kept."""
+class IndexedRow(NamedTuple):
+    """A row as the table has it, apart from run and place: what is searched, and what is kept; of its `answers` so
+    many `failed`.
+    """
+
+    searched: tuple[Any, ...]
+    kept: tuple[Any, ...]
+    answers: int
+    failed: int
+
+
+def indexed_rows(folder: Path) -> Iterator[IndexedRow]:
+    """The rows of a run."""
     gold = gold_by_item(folder / GOLD, ["gold"]) if has_gold(folder) else {}
     rows = _AskedRows(str(folder), gold=gold, gold_scale=gold_scale_of(folder))
     rubrics = load_rubrics(folder) if (folder / RUBRICS).exists() else {}
@@ -56,7 +77,9 @@ def indexed_rows(folder: Path) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...
         )  # fmt: skip
         of = row.get("asked_item", row.get("asked_swapped", ""))
         asked = (str(row["rubric"] or ""), of, orjson.dumps(offsets).decode())
-        yield searched, (*asked, orjson.dumps(kept).decode())
+        asked_in = [f"status_{order}" for order in ORDERS if f"status_{order}" in row] or ["status"]
+        failed = sum(row[name] != Status.OK for name in asked_in)
+        yield IndexedRow(searched, (*asked, orjson.dumps(kept).decode()), len(offsets), failed)
 
 
 def _starts(path: Path) -> "array[int]":

@@ -31,8 +31,9 @@ _SKIPPED = ("frames", "cache")
 class RunFacts:
     """One run folder. `path` is from the folder that is shown; `why` says what is wrong with a damaged one.
 
-    `planned` and `answered` count questions, `written` is when the last verdict was, in seconds since 1970: as the run
-    has `recorded` it, else by the date of its file.
+    `planned` and `answered` count questions, `failed` those without a verdict (None where no summary counts them: its
+    rows do), `written` is when the last verdict was, in seconds since 1970: as the run has `recorded` it, else by the
+    date of its file.
     """
 
     path: str
@@ -44,7 +45,7 @@ class RunFacts:
     format: str = ""
     planned: int = 0
     answered: int = 0
-    failed: int = 0
+    failed: int | None = None
     figure: str = ""
     cost: float | None = None
     written: float = 0.0
@@ -133,9 +134,10 @@ def _read(folder: Path, path: str) -> RunFacts:
     if kind == "panel" and summary is not None:
         return _read_panel(folder, path, summary)
     planned = keys.stat().st_size // 33 if keys.exists() else 0
+    failed: int | None
     done, failed = _counts(summary)
     if summary is None or done < planned:
-        done = max(done, _lines(verdicts) if told else 0)
+        done, failed = max(done, _lines(verdicts) if told else 0), None
     why = _wrong(folder, lock, summary)
     state = "damaged" if why else "finished" if summary is not None and done >= planned else "unfinished"
     usage, said = (summary or {}).get("usage") or {}, lock or {}

@@ -34,7 +34,7 @@ from dikast.surface.viewer.run_folders import (
 )
 
 FILE = ".dikast-view.sqlite"
-_VERSION = 6  # raised when the same runs give other rows or states; a test compares the rows
+_VERSION = 7  # raised when the same runs give other rows or states; a test compares the rows
 AT_ONCE = 16 * 2**20  # bytes of verdicts that are indexed while a page waits
 _FRESH = 1.0  # seconds for which the folder is taken to be as it was
 _LOOK_SECONDS = 0.15  # seconds of reading locks and summaries in one transaction; other runs are listed meanwhile
@@ -59,7 +59,7 @@ class Listed(NamedTuple):
     format: str
     planned: int
     answered: int
-    failed: int
+    failed: int | None
     figure: str
     cost: float | None
     written: float
@@ -318,23 +318,26 @@ class RunIndex:
         if mark is None:
             return
         db.execute("delete from row where run=?", (run.id,))
-        why, gold, differing, compared, place, answers = "", False, 0, 0, 0, 0
+        why, gold, differing, compared, place, answers, failed = "", False, 0, 0, 0, 0, 0
         try:
-            for place, (row, told) in enumerate(indexed_rows(self.root / run.path), 1):
-                gold |= bool(row[5])
-                compared += row[6] is not None
-                differing += bool(row[6])
-                answers += len(orjson.loads(told[2]))
-                db.execute("insert into row values(?,?,?,?,?,?,?,?,?,?,?,?,?)", (run.id, place, *row, *told))
+            for place, row in enumerate(indexed_rows(self.root / run.path), 1):
+                gold |= bool(row.searched[5])
+                compared += row.searched[6] is not None
+                differing += bool(row.searched[6])
+                answers, failed = answers + row.answers, failed + row.failed
+                told = (run.id, place, *row.searched, *row.kept)
+                db.execute("insert into row values(?,?,?,?,?,?,?,?,?,?,?,?,?)", told)
         except UserError as error:
             why = str(error)
         except OSError as error:
             why = f"{run.path}: cannot be read ({error.strerror or error})"
+        if not why and (run.state != "finished" or answers < run.planned):  # no summary is of what is there
+            db.execute("update run set answered=?, failed=? where id=?", (answers, failed, run.id))
         state, why = ("damaged", why) if why else (run.state, run.why)
         if state == "finished" and answers < run.planned:  # the summary is of verdicts that are no longer there
             state = "unfinished"
-            lost = "update run set answered=?, figure='', written=?, recorded=0 where id=?"
-            db.execute(lost, (answers, written_at(mark[0]), run.id))
+            lost = "update run set figure='', written=?, recorded=0 where id=?"
+            db.execute(lost, (written_at(mark[0]), run.id))
         db.execute(
             "update run set indexed=?, rows=?, differing=?, compared=?, state=?, why=? where id=?",
             (mark[0], place, differing if gold else None, compared, state, why, run.id),
@@ -364,6 +367,7 @@ def _put(db: sqlite3.Connection, facts: RunFacts, signature: str, mark: str) -> 
     search = " ".join((facts.path, facts.judge, facts.data, facts.rubric, facts.format, facts.kind)).casefold()
     names = ", ".join((*_FACTS, "signature", "mark", "search"))
     again = ", ".join(f"{name}=excluded.{name}" for name in (*_FACTS[1:], "signature", "mark", "search"))
+    again = again.replace("failed=excluded.failed", "failed=coalesce(excluded.failed, failed)")  # what its rows told
     stale = ", indexed=case when run.state != excluded.state then '' else indexed end"
     db.execute(
         f"insert into run({names}, indexed, compared, rows) values({', '.join('?' * (len(told) + 3))}, '', 0, 0)"
