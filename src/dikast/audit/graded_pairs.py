@@ -9,13 +9,12 @@ from typing import Any
 
 from dikast.audit.plan import AuditPlan, PairLabels
 from dikast.audit.tables.columns import MISSING
-from dikast.audit.tables.load import beside
-from dikast.audit.tables.record_rows import Rows
-from dikast.audit.tables.refs import Ref
+from dikast.audit.tables.record_rows import Rows, gold_by_item
+from dikast.audit.tables.refs import Ref, beside
 from dikast.audit.tables.row_scales import scale_of
-from dikast.audit.tables.run_rows import about_columns, gold_by_item, gold_scale_of, has_gold, kept_metadata
+from dikast.audit.tables.run_rows import about_columns, gold_scale_of, has_gold, kept_metadata
 from dikast.core.errors import UserError
-from dikast.core.gold import gold_of_pair
+from dikast.core.gold import gold_of_pair, named_side
 from dikast.core.records import write_records
 from dikast.core.runs.judge_lock import read_lock
 from dikast.core.runs.run import Run
@@ -66,7 +65,7 @@ def of_choices(plan: AuditPlan) -> Iterator[AuditPlan]:
             by = ()
         elif not by and 1 < len(criteria) <= MOST_CRITERIA:
             by = ("criterion",)
-        labels = PairLabels("a", "b", "tie")
+        labels = PairLabels("a|first", "b|second", "tie")
         read = replace(plan, gold=plan.gold or ("gold",), gold_file=None, by=by)
         yield replace(read, file=file, score="choice", pairwise=True, joint=True, pair_labels=labels)
 
@@ -128,7 +127,10 @@ def choice_rows(plan: AuditPlan) -> Iterator[dict[str, Any]]:
         item, criterion, pair = line["item"], line["criterion"], line["pair"]
         said = {name: gold_of_pair(values.get(item), criterion, pair, scale) for name, values in gold.items()}
         kept = about.get(item, {})
-        told = {**kept.get("meta", {}), **about_columns(kept, pair), "gold": None, **said}
+        columns = about_columns(kept, pair)
+        systems = columns.get("system_a"), columns.get("system_b")
+        said = {name: named_side(value, systems) for name, value in said.items()}
+        told = {**kept.get("meta", {}), **columns, "gold": None, **said}
         yield {
             **told, "id": item, "item": item, "criterion": criterion, "first": pair[0], "second": pair[1],
             "choice": line["choice"],

@@ -14,8 +14,9 @@ from dikast.audit.graded_pairs import choice_rows, with_gold_beside
 from dikast.audit.plan import NO_CLUSTER, AuditPlan
 from dikast.audit.rendering import Audit, Cell, Table, table
 from dikast.audit.results import Accuracy, Agreement, Failures, Orders
+from dikast.audit.tables.record_rows import GoldOfItems, gold_by_item
 from dikast.audit.tables.row_scales import scale_of
-from dikast.audit.tables.run_rows import JOINT, PROMPT, gold_by_item, gold_scale_of, has_gold, open_rows
+from dikast.audit.tables.run_rows import JOINT, PROMPT, gold_scale_of, has_gold, open_rows
 from dikast.core.errors import UserError
 from dikast.core.runs.run import Run
 from dikast.core.runs.run_files import GOLD, SUMMARY, VERDICTS
@@ -77,7 +78,7 @@ def _rows(run: Run, first: Path, plan: AuditPlan, *, pairs: bool) -> Iterator[di
     path = plan.gold_file or first / GOLD
     known = plan.gold_file is not None or has_gold(first)
     column = plan.gold[0].partition("@")[0] if plan.gold else "gold"
-    gold = gold_by_item(path, [column], plan.key[0] if plan.key else "") if known else {}
+    gold = gold_by_item(path, [column], plan.key[0] if plan.key else "") if known else GoldOfItems()
     about: dict[tuple[Any, ...], dict[str, Any]] = {}
     if Run(first).kind == "from-absolute":
         rows = choice_rows(dataclasses.replace(plan, file=first, gold=(column,)))

@@ -116,6 +116,7 @@ def with_columns(plan: AuditPlan) -> tuple[AuditPlan, str]:
         if score == _ORDERS[0] and _ORDERS[1] in seen and not plan.swapped:
             changes["swapped"] = _ORDERS[1]
             told[_ORDERS[1]] = "its choice in the other order"
+        changes["pair_labels"] = plan.pair_labels or _pair_labels(columns, seen, numbered=True)
     elif (labels := _pair_labels(columns, seen)) is not None and plan.scale is None:
         changes |= {"pairwise": True, "pair_labels": plan.pair_labels or labels}
         names = {plain_name(name): name for name in seen}
@@ -231,12 +232,18 @@ def _is_name(name: str, usable: Sequence[str], seen: Mapping[str, _Seen]) -> boo
     return bool(words) and not words & _LABELS.union(*others)
 
 
-def _pair_labels(columns: Sequence[str], seen: Mapping[str, _Seen]) -> PairLabels | None:
+def _pair_labels(columns: Sequence[str], seen: Mapping[str, _Seen], *, numbered: bool = False) -> PairLabels | None:
+    """How the columns spell choices; None where they hold none, or no numbers where these are due (`numbered`)."""
     words = {word for name in columns if name in seen for word in seen[name].words}
-    numbers = any(seen[name].numbers for name in columns if name in seen)
-    if numbers or not words or not words <= {*_FIRST, *_SECOND, *_TIE} or not words & {*_FIRST, *_SECOND}:
+    numbers = {number for name in columns if name in seen for number in seen[name].numbers}
+    systems = {word for name in seen if plain_name(name) in itertools.chain(*SYSTEMS) for word in seen[name].words}
+    if (numbered and not numbers) or (numbers and not {1, 2} <= numbers <= {1, 1.5, 2}):
+        return None  # 1 alone could be the first, or the second after 0
+    sides = {*_FIRST, *_SECOND, *systems}
+    if not words or not words <= {*sides, *_TIE} or not (words & sides or numbers):
         return None
-    return PairLabels("|".join(_FIRST), "|".join(_SECOND), "|".join(_TIE))
+    number = ["1", "2", "1.5"] if numbers else []
+    return PairLabels(*("|".join([*each, *number[i : i + 1]]) for i, each in enumerate((_FIRST, _SECOND, _TIE))))
 
 
 def _scale(columns: Sequence[str], seen: Mapping[str, _Seen]) -> Scale | None:

@@ -73,6 +73,12 @@ def gold_of_pair(gold: Any, criterion: str, responses: Sequence[int], scale: Sca
     return value
 
 
+def named_side(value: Any, systems: Sequence[Any]) -> Any:
+    """Gold of a pair that is the name of one of its two `systems` as "a" or "b"; any other as it is."""
+    first, second = systems
+    return value if value is None or first == second else {first: "a", second: "b"}.get(value, value)
+
+
 def gold_number(value: Any, scale: Scale) -> float | None:
     """Gold as a number in the values of `scale`: a number, a number as text, or a label. None for anything else.
 

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from dikast.audit.estimate import Estimate, undefined
 from dikast.audit.statistics.intervals import Resampling, kept_within
-from dikast.audit.tables.run_rows import RunRows, gold_by_item
+from dikast.audit.tables.record_rows import GoldOfItems, gold_by_item
+from dikast.audit.tables.run_rows import RunRows
 from dikast.core.errors import DataError, UserError
 from dikast.core.rubric import Rubric
 from dikast.core.runs.rubrics import load_rubrics
@@ -153,7 +154,7 @@ def decided(experiment: Experiment, effects: Mapping[str, Estimate], seeds: Sequ
 
 def _rows(run: Path) -> RunVerdicts:
     rubrics = load_rubrics(run)
-    gold = gold_by_item(run / GOLD, ["gold"]) if (run / GOLD).is_file() else {}
+    gold = gold_by_item(run / GOLD, ["gold"]) if (run / GOLD).is_file() else GoldOfItems()
     found: dict[tuple[str, str, int], tuple[float, float, str, str]] = {}
     for row, _ in RunRows(str(run), gold=gold):
         if "response" not in row:

@@ -122,7 +122,11 @@ def test_a_table_whose_gold_is_off_the_scale_is_refused(tmp_path: Path, run_audi
     file = csv(tmp_path / "x.csv", {"score": [k % 5 + 1 for k in range(40)], "gold": [k % 10 + 1 for k in range(40)]})
     columns = (file, "--score", "score", "--gold", "gold")
     told = refused(run_audit, *columns, "--scale", "1-5")
-    assert "gold 'gold' does not lie on the scale 1-5: 20 of 40 values are off it, and it goes from 1 to 10" in told
+    assert (
+        "x.csv:7: gold 'gold' does not lie on the scale 1-5: 20 of 40 values are off it (the first is 6), and it "
+        in told
+    )
+    assert "goes from 1 to 10. " in told
     assert "--scale 1-10 --equate 1-5" in told
     assert values(run_audit(*columns, "--scale", "1-10", "--equate", "1-5"), "agreement")["exact"]["value"]["n"] == 40
     assert "1-5: 20 of 40" in refused(run_audit, file, "--gold", "gold", "--scale", "1-5")  # raters alone, too

@@ -52,6 +52,45 @@ def test_a_run_whose_items_have_no_gold_is_audited_without(tmp_path: Path, run_a
     assert "agreement" not in found["tables"]
 
 
+def test_a_mistake_in_a_file_of_gold_is_told_where_it_stands(tmp_path: Path, run_audit: Run) -> None:
+    """It was told as a line of the run's verdicts, of which nobody wrote one."""
+    run = write(tmp_path / "run", [scored(k, 1 + k % 5) for k in range(20)], {})
+    rows = [f"i{k},{1 + k % 5}" for k in range(20)]
+    gold = tmp_path / "gold.csv"
+    gold.write_text("\n".join(["id,people", *rows[:7], "i7,nine", *rows[8:]]))
+    with pytest.raises(DataError, match=r"gold\.csv:9: field 'people': expected a number here, not 'nine'") as caught:
+        run_audit(run, "--gold-file", gold, "--gold", "people")
+    assert (Path(caught.value.path), caught.value.line, caught.value.field) == (gold, 9, "people")
+    gold.write_text("\n".join(["id,people", *rows[:7], "i7,9", *rows[8:]]))
+    with pytest.raises(UserError, match=r"gold\.csv:9: gold 'people' does not lie .* 1 of 20 .* first is 9"):
+        run_audit(run, "--gold-file", gold, "--gold", "people", "--scale", "1-5")
+    by_row = [f"i{k},c,0,{1 + k % 5}" for k in range(20)]  # as `dikast export` writes it
+    gold.write_text("\n".join(["id,criterion,response_index,people", *by_row[:7], "i7,c,0,five", *by_row[8:]]))
+    with pytest.raises(DataError, match=r"gold\.csv:9: field 'people'"):
+        run_audit(run, "--gold-file", gold, "--gold", "people")
+    table = tmp_path / "verdicts.csv"
+    table.write_text("\n".join(["id,score", *(f"i{k},3" for k in range(20))]))
+    gold.write_text("\n".join(["id,people", *reversed(rows[:18]), "i18,six"]))
+    with pytest.raises(DataError, match=r"gold\.csv:20: field 'people': expected a number here, not 'six'"):
+        run_audit(table, "--score", "score", "--gold-file", gold, "--gold", "people")
+    gold.write_text("\n".join(["id,people", *reversed(rows[:18]), "i18,6"]))
+    with pytest.raises(UserError, match=r"gold\.csv:20: gold 'people' does not lie"):
+        run_audit(table, "--score", "score", "--gold-file", gold, "--gold", "people", "--scale", "1-5")
+
+
+def test_choices_in_a_file_of_gold_that_are_none_are_told_where_they_stand(tmp_path: Path, run_audit: Run) -> None:
+    asked = [(k, order) for k in range(12) for order in ORDERS]
+    run = write(tmp_path / "run", [verdict(f"{k}{o[0]}", Question(f"i{k}", "c", o), "a") for k, o in asked], {})
+    gold, rows = tmp_path / "gold.csv", [f"i{k},a" for k in range(12)]
+    gold.write_text("\n".join(["id,people", *rows[:7], "i7,the left one", *rows[8:]]))
+    found = run_audit(run, "--gold-file", gold, "--gold", "people")
+    note = f"no choice in column 'people': 1 'the left one' (the first in {gold}:9)"
+    assert any(note in each for each in found["notes"])
+    gold.write_text("\n".join(["id,people", *rows[:3], *(f"i{k},neither good" for k in range(3, 12))]))
+    with pytest.raises(UserError, match=r"gold\.csv:5: 9 of the 12 values in column 'people' are no choice"):
+        run_audit(run, "--gold-file", gold, "--gold", "people")
+
+
 def test_a_run_brings_its_gold_scale_and_failures(tmp_path: Path, run_audit: Run) -> None:
     verdicts = [scored(k, 1 + k % 5, marker="forced" if k % 4 == 0 else "own") for k in range(20)] + [scored(20, None)]
     run = write(tmp_path / "run", verdicts, {f"i{k}": 1 + k % 5 for k in range(30)})

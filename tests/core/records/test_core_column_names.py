@@ -137,6 +137,10 @@ def test_an_answer_that_may_be_the_reference_is_asked_for(column: str, tmp_path:
         list(scan_items(str(path), {}))
     [item] = read_items(path, columns={"response": column, "reference": "answer"})
     assert (texts(item), item.reference and text_of(item.reference)) == (("user: Where?", ["It is Paris"]), "Paris")
+    with pytest.raises(
+        DataError, match=r"to compare the two, name both with --map response_0=answer --map '?response_1="
+    ):
+        list(scan_items(str(path), {}))
     [item] = read_items(path, columns={"reference": column})  # what the column is was said, and so what it is not
     assert (texts(item), item.reference and text_of(item.reference)) == (("user: Where?", ["Paris"]), "It is Paris")
 
@@ -156,6 +160,42 @@ def test_responses_are_lettered_as_far_as_they_go() -> None:
     for letters in ("ab", "abc", "abcdefgh"):
         names = tuple(f"answer_{letter}" for letter in letters)
         assert recognise(("question", *names), {}).responses == names
+
+
+@pytest.mark.parametrize(("header", "winner", "systems"), [
+    ("model_1_response,model_2_response,model_1,model_2", "y", ("x", "y")),
+    ("Model A Response,Model B Response,model_a,model_b", "model_b", ("x", "y")),
+    ("response_model_1,response_model_2,model_1,model_2", "2", ("x", "y")),
+    ("gpt4_answer,claude_answer", "claude", ("gpt4", "claude")),
+    ("GPT-4o mini response,Claude 3.5 Sonnet response", "Claude 3.5 Sonnet", ("GPT-4o mini", "Claude 3.5 Sonnet")),
+    ("output_llama-3.1-8b-instruct,output_qwen2.5-72b", "second", ("llama-3.1-8b-instruct", "qwen2.5-72b")),
+    ("claude_answer,gpt4_answer,model_a,model_b", "y", ("x", "y")),
+])  # fmt: skip
+def test_responses_of_models(header: str, winner: str, systems: tuple[str, ...], tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    names = ",x,y" if header.count(",") == 3 else ""
+    path.write_text(f"question,{header},winner\nWhy?,one,two{names},{winner}\n", "utf-8")
+    reading = Arrangement()
+    [item] = scan_items(str(path), {}, reading)
+    assert isinstance(item, Item)
+    assert texts(item) == ("user: Why?", ["one", "two"])
+    assert (systems_of(item), item.gold, item.gold_from) == (systems, "b", "winner")
+    assert "-> response_1" in reading.mapping_line()
+    assert not any(each in reading.mapping_line() for each in {"model_a", "model_b"} - {*reading.columns})
+    [before] = scan_items(str(path), {}, Arrangement(names=4))
+    assert isinstance(before, Item)
+    assert not before.responses  # a folder that was begun before goes on as it was begun
+
+
+def test_columns_named_after_models_are_responses_only_where_nothing_else_is() -> None:
+    found = recognise(("question", "response", "gpt4_answer", "claude_answer"), {})
+    assert (found.responses, found.models) == ((), ())
+    found = recognise(("question", "answer", "gpt4_answer", "claude_answer"), {})
+    assert found.responses == ("gpt4_answer", "claude_answer")
+    assert ("reference", "answer") in found.moves
+    for keys in (("gpt4_answer", "human_answer"), ("gpt4_answer", "claude_output"), ("gpt4_score", "claude_score"),
+                 ("answer_gpt4_score", "answer_claude_score"), ("short_answer", "long_answer")):  # fmt: skip
+        assert recognise(("question", *keys), {}).responses == ()
 
 
 def test_clearer_names_come_first() -> None:
@@ -195,6 +235,8 @@ PROPOSED = [  # a header, what the cells of each column are (Long, short, a numb
     ("customer_case,agent,agent_score", "Lsn", "instruction=customer_case response=agent"),
     ("Frage,Antwort,Bewertung", "Lsn", "instruction=Frage response=Antwort"),
     ("pregunta,respuesta,nota", "Lsn", "instruction=pregunta response=respuesta"),
+    ("q_text,says", "Ls", "instruction=q_text response=says"),
+    ("q,a_text", "ss", "instruction=q response=a_text"),
     ("col1,col2", "Ls", "instruction=col1 response=col2"),
     ("col1,col2", "sL", "instruction=col1 response=col2"),
     ("a,b,c", "kLL", "instruction=b response=c"),

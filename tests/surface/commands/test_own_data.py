@@ -12,6 +12,7 @@ import dikast as package
 from dikast.core.errors import UserError
 from dikast.core.records import Arrangement
 from dikast.core.records.items import scan_rows
+from dikast.core.runs.judge_lock import NAMES_OF
 from dikast.core.runs.run_files import write_checked
 from runs import dikast as dikast_process
 from runs import dikast_here as dikast
@@ -120,7 +121,7 @@ def test_a_folder_begun_before_a_name_was_known_asks_nothing_twice(
     file.write_text(f"{head.format('first_aside', 'second_aside')}\n{cells}")
     assert dikast(verb, file, *JUDGE, "--out", run).returncode == 0
     lock = orjson.loads((run / "judge.lock.json").read_bytes())
-    assert lock.pop("names") == 4
+    assert lock.pop("names") == NAMES_OF
     write_checked(run / "judge.lock.json", orjson.dumps(lock))
     file.write_text(f"{head.format(*later)}\n{cells}")
     for _ in range(2):

@@ -331,3 +331,34 @@ def test_an_edit_of_the_column_that_gold_was_guessed_from_is_told(ending: str, t
     assert told in done.stderr
     done = dikast_here("audit", str(file), "--draws", "50", "--gold", "human_score")
     assert (done.returncode, "differs" in done.stderr) == (0, False)
+
+
+@pytest.mark.parametrize("spelt", ["models", "1,2", "first,second"])
+def test_people_name_the_winner_of_an_exported_pair_as_they_like(spelt: str, tmp_path: Path) -> None:
+    """Models stand on either side, so that no one spelling of the first response could be told for their names."""
+    models = ("gpt", "claude")
+    items: list[dict[str, Any]] = [
+        {**row, "gold": "ab"[at % 3 == 0], "model_a": models[at > 3], "model_b": models[at <= 3]}
+        for at, row in enumerate(pairs(9))
+    ]
+    run = dikast.compare(items, "mock:oracle", "helpfulness", out=tmp_path / "run")
+    named = {each: f"model_{each}" for each in "ab"}
+    people = [
+        {**row, "winner": row[named[row["gold"]]] if spelt == "models" else spelt.split(",")["ab".index(row["gold"])]}
+        for row in run.table()
+    ]
+    write_records(tmp_path / "people.csv", people)
+    write_records(tmp_path / "labels.csv", [{"item": row["id"], "who": row["winner"]} for row in people])
+    expected = accuracy(dikast.audit(run.folder))
+    assert 0 < expected[0] < 1
+    assert accuracy(dikast.audit(tmp_path / "people.csv", gold="winner")) == expected
+    if spelt != "1,2":  # beside a run, 1 is the index of the second response
+        labels: dict[str, Any] = {"gold_file": tmp_path / "labels.csv", "gold": "who"}
+        assert accuracy(dikast.audit(run.folder, **labels)) == expected
+        scores = dikast.compare(items, "mock:oracle", "helpfulness", out=tmp_path / "scores", from_absolute=True)
+        assert accuracy(dikast.audit(scores.folder, **labels)) == accuracy(dikast.audit(scores.folder))
+
+
+def accuracy(found: Any) -> tuple[float, int]:
+    [told] = [row[2] for table in found.tables for row in table.rows if row[0] == "accuracy (all)"]
+    return told.value, told.n

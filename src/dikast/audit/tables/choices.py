@@ -5,7 +5,7 @@ always of responses, never of slots.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -72,13 +72,38 @@ def read_choices(words: Words, labels: PairLabels | None, column: str, worth: Fl
     if len(words.names) and (codes == NONE).all():
         seen = ", ".join(map(repr, words.names[:10]))
         raise UserError(
-            f"column {column!r} holds {seen}: say how choices are spelt with --pair-labels FIRST,SECOND,TIE"
+            f"column {column!r} holds {seen}: say how choices are spelt with --pair-labels FIRST,SECOND,TIE, with | "
+            "between the spellings of several columns ('a|1,b|2,tie|0'); names of systems are read where columns such "
+            "as model_a and model_b say whose response is which"
         )
     present = words.codes >= 0
     sizes = np.bincount(words.codes[present], minlength=len(words.names))
     other = {name: int(sizes[i]) for i, name in enumerate(words.names) if codes[i] == NONE and sizes[i]}
     soft = np.where(present, worth[words.codes], np.nan) if worth is not None and len(worth) else None
     return Choices(np.where(present, codes[words.codes], NONE), present & strong[words.codes], other, soft)
+
+
+def in_slots(words: Words, slots: Sequence[Words], labels: PairLabels | None) -> Words:
+    """The words with names of systems as the choice of the response that each wrote in its row.
+
+    `slots`: whose the first and the second response is. Words that are choices, and names of both, stay.
+    """
+    if len(slots) != 2:
+        return words
+    spelt = None if labels is None else labels.codes()
+    free = np.array([_choice(name, spelt)[0] == NONE for name in words.names] or [False])
+    place, held = {name: i for i, name in enumerate(words.names)}, words.codes >= 0
+    found = []
+    for slot in slots:
+        code = np.array([place.get(name, NONE) for name in slot.names] or [NONE])
+        found.append(held & (slot.codes >= 0) & free[words.codes] & (code[slot.codes] == words.codes))
+    first, second = found
+    if not (first ^ second).any():
+        return words
+    one, two, _ = NAMES if labels is None else labels.one_each()
+    n = len(words.names)
+    codes = np.select([first & ~second, second & ~first], [n, n + 1], words.codes)
+    return Words(codes.astype(np.int64), [*words.names, one, two])
 
 
 def _choice(text: str, spelt: Mapping[str, int] | None) -> tuple[int, bool]:

@@ -7,7 +7,7 @@ import functools
 import itertools
 import operator
 from array import array
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -65,6 +65,7 @@ class Frame:
     numbers: dict[str, Floats] = field(default_factory=dict)
     words: dict[str, Words] = field(default_factory=dict)
     objects: dict[str, list[Any]] = field(default_factory=dict)
+    places: dict[str, tuple[str, NDArray[np.int64]]] = field(default_factory=dict)  # of columns in another file
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -95,14 +96,22 @@ def read_frame(rows: Rows, wanted: Wanted, each: Callable[[Mapping[str, Any]], o
     takers = [column.add for column in columns]
     lines = array("q")
     known: dict[str, None] = {}
+    elsewhere = {name: array("q") for name in rows.elsewhere if name in {*numbers, *words, *objects}}
     for record, line in rows:
         if len(lines) < _SEEN:
             known.update(dict.fromkeys(_paths(record)))
         lines.append(line)
         if each is not None:
             each(record)
-        for take in takers:
-            take(record, line)
+        for name, at in elsewhere.items():
+            at.append(rows.place(name, record, line)[1])
+        try:
+            for take in takers:
+                take(record, line)
+        except DataError as error:
+            path, at_line = rows.place(error.field, record, line)
+            told = str(error).removeprefix(f"{error.path}:{error.line}: field {error.field!r}: ")
+            raise DataError(told, path=path, line=at_line or None, field=error.field) from None
     if not lines:
         raise DataError(NO_RECORDS, path=rows.path)
     for column in columns:
@@ -114,6 +123,7 @@ def read_frame(rows: Rows, wanted: Wanted, each: Callable[[Mapping[str, Any]], o
         {name: column.array() for name, column in numbers.items()},
         {name: column.finish() for name, column in words.items()},
         {name: column.values for name, column in objects.items()},
+        {name: (rows.elsewhere[name], np.frombuffer(at, np.int64).copy()) for name, at in elsewhere.items()},
     )
 
 
@@ -384,17 +394,3 @@ def duplicate_note(keys: Sequence[str], columns: Sequence[str]) -> list[str]:
         f"{counted(count, 'id')} {'occurs' if count == 1 else 'occur'} more than once (the first is {first!r}): "
         "every row counts by itself, nothing is averaged"
     ]
-
-
-def unmatched_items(items: Words | None, gold: Mapping[str, Mapping[str, Any]], left_out: Collection[str]) -> list[str]:
-    """Which items lack gold or a verdict; those of pairs that were `left_out` were judged."""
-    if not gold or items is None:
-        return []
-    judged = set(items.names)
-    known = set().union(*gold.values())
-    found = []
-    if without := len(judged - known):
-        found.append(f"{counted(without, 'judged item')} without gold")
-    if unused := len(known - judged - set(left_out)):
-        found.append(f"{counted(unused, 'item')} with gold that were not judged")
-    return found

@@ -20,21 +20,22 @@ from dikast.audit.tables.columns import (
     keys_of,
     match,
     read_frame,
-    unmatched_items,
 )
 from dikast.audit.tables.derived_roles import Inputs, check_definitions, derive, undefined_told
 from dikast.audit.tables.long_form import LongRows
-from dikast.audit.tables.record_rows import Rows, Watch
+from dikast.audit.tables.record_rows import GoldOfItems, Rows, Watch
 from dikast.audit.tables.refs import (
     UNEQUAL,
     UNEQUAL_PAIRS,
     Long,
     Ref,
     Refs,
+    beside,
     label_chances,
     rated,
     refuse_all_of_nothing,
     refuse_twice,
+    run_gold,
     take_chance,
     take_derived,
     take_unnamed,
@@ -44,13 +45,11 @@ from dikast.audit.tables.row_scales import RowScales, check_same_scale
 from dikast.audit.tables.run_rows import (
     JOINT,
     RunRows,
-    gold_by_item,
-    has_gold,
     open_rows,
+    unmatched_items,
 )
 from dikast.core.errors import UserError
 from dikast.core.gold import LABEL_CHANCE
-from dikast.core.runs.run_files import GOLD
 from dikast.core.text import counted, near_miss
 
 _REASON = "reason of "  # before the name of a derived column: why its rows are undefined
@@ -72,9 +71,16 @@ class Data:
     notes: list[str] = field(default_factory=list)
     scales: RowScales | None = None  # where rows lie on several scales, or gold on another than scores
     gold_of_pairs: bool = False  # rows are single responses, and gold says which of two is better
+    places: dict[str, tuple[str, Codes]] = field(default_factory=dict)  # of gold: its file, and its line in each row
 
     def __len__(self) -> int:
         return len(self.frame)
+
+    def first(self, role: str, chosen: NDArray[np.bool_]) -> tuple[int, str]:
+        """Which of the chosen rows holds what stands first in the file under a role, and its place there."""
+        path, lines = self.places.get(role, (self.frame.path, self.frame.lines))
+        row = int(np.flatnonzero(chosen)[np.argmin(lines[chosen])])
+        return row, f"{path}:{lines[row]}" if lines[row] else path
 
     def rows(self, chosen: NDArray[np.bool_] | Codes) -> "Data":
         """The chosen rows only: a mask, or indices in the order that is wanted."""
@@ -89,6 +95,7 @@ class Data:
             self.notes,
             None if self.scales is None else self.scales.rows(at),
             self.gold_of_pairs,
+            {role: (path, lines[at]) for role, (path, lines) in self.places.items()},
         )
 
 
@@ -96,7 +103,7 @@ def load(plan: AuditPlan, watch: Watch | None = None) -> Data:
     """Read what the plan names. UserError or DataError says what, where and how to fix it."""
     gold_names = [Ref.of(each).name for each in plan.gold]
     run = plan.file.is_dir()
-    gold = _run_gold(plan, gold_names) if run else {}
+    gold = run_gold(plan, gold_names) if run else GoldOfItems()
     rows = open_rows(plan.file, gold, plan.scale if plan.equate is not None else plan.gold_scale)
     refuse_all_of_nothing(plan)
     long = _folded(plan, rows, run) if plan.long else None
@@ -289,6 +296,10 @@ def _wanted(refs: Refs, file: str, plan: AuditPlan, keys: tuple[str, ...], *, sa
 def _take(data: Data, refs: Refs, frame: Frame, file: str, index: Codes | None) -> None:
     """Put the columns of one file under their roles, in the order of the audited file."""
     absent = np.zeros(0, bool) if index is None else index < 0
+    for role, ref in (*refs.numbers.items(), *refs.words.items(), *refs.objects.items()):
+        if ref.file == file and role.startswith("gold "):
+            path, lines = frame.places.get(ref.name, (frame.path, frame.lines))
+            data.places[role] = path, lines if index is None else np.where(absent, 0, lines[index])
     for role, ref in refs.numbers.items():
         if ref.file == file:
             values = frame.numbers[ref.name]
@@ -336,24 +347,6 @@ def _one_each(frame: Frame, rows: Rows) -> Frame:
     )
 
 
-def beside(file: str, main: Path) -> str:
-    """A joined file as named, or beside the audited one."""
-    if Path(file).exists():
-        return file
-    near = (main if main.is_dir() else main.parent) / file
-    return str(near) if near.exists() else file
-
-
-def _run_gold(plan: AuditPlan, names: list[str]) -> dict[str, dict[str, Any]]:
-    """Gold of a run folder: from --gold-file, or from the gold that the run wrote beside its verdicts."""
-    key = plan.key[0] if len(plan.key) == 1 else ""
-    if plan.gold_file is not None:
-        return gold_by_item(plan.gold_file, [*(names or ["gold"]), LABEL_CHANCE], key)
-    if not has_gold(plan.file) or (names and names != ["gold"]):
-        return {}
-    return gold_by_item(plan.file / GOLD, ["gold"])
-
-
 def _filtered(data: Data, plan: AuditPlan) -> Data:
     """Keep the rows that every --where names."""
     chosen = np.ones(len(data), bool)
@@ -383,7 +376,7 @@ def _without_empty_gold(data: Data) -> Data:
         raise UserError(f"{data.frame.path}: no row has gold in {empty}: is it the right column?")
     elif not data.gold_of_pairs:  # of choices, what a column rated is told where choices are measured
         data.notes.append(f"{empty} rated nothing: left out")
-    columns: tuple[dict[str, Any], ...] = (data.numbers, data.words, data.objects)
+    columns: tuple[dict[str, Any], ...] = (data.numbers, data.words, data.objects, data.places)
     for kept in columns:
         found = {i: kept.pop(f"gold {i}") for i in range(len(gold)) if f"gold {i}" in kept}
         kept.update((f"gold {new}", found[old]) for new, old in enumerate(rated) if old in found)

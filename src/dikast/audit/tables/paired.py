@@ -15,6 +15,7 @@ from dikast.audit.tables.choices import DISAGREE, FIRST, NONE, SECOND, TIE, WRON
 from dikast.audit.tables.columns import Words
 from dikast.audit.tables.derived_roles import MOST_UNREAD
 from dikast.audit.tables.load import Data
+from dikast.audit.tables.refs import SLOTS
 from dikast.audit.tables.scored import consensus
 from dikast.audit.tables.soft_preferences import worth_of
 from dikast.audit.tables.statuses import failed_before, joined_status, statuses
@@ -176,19 +177,21 @@ def read_column(data: Data, role: str, column: str, words: Words | None = None) 
     are not what could not be read. UserError over MOST_UNREAD of the rows that hold something, unless `allow_unread`.
     """
     words, plan = words or data.words[role], data.plan
+    words = pairs.in_slots(words, [data.words[slot] for slot in SLOTS if slot in data.words], plan.pair_labels)
     worth = worth_of(words, plan.pair_labels) if plan.soft else None
     found = pairs.read_choices(words, plan.pair_labels, column, worth)
     lost = sum(count for word, count in found.other.items() if word not in plan.failed)
     held = int((words.codes >= 0).sum())
-    named = _counted_words(found.other)
+    named, unread = _counted_words(found.other), [at for at, name in enumerate(words.names) if name in found.other]
+    first = data.first(role, np.isin(words.codes, unread))[1] if unread else ""
     if lost > MOST_UNREAD * held and not plan.allow_unread:
         raise UserError(
-            f"{data.frame.path}: {lost:,} of the {held:,} values in column {column!r} are no choice: {named}. Say how "
+            f"{first}: {lost:,} of the {held:,} values in column {column!r} are no choice: {named}. Say how "
             "choices are spelt with --pair-labels FIRST,SECOND,TIE (several spellings of one: 0|1.5), which words mark "
             "a failure with --failed TEXT, or go on with --allow-unread"
         )
     if found.other:
-        data.notes.append(f"no choice in column {column!r}: {named}")
+        data.notes.append(f"no choice in column {column!r}: {named} (the first in {first})")
     return found
 
 

@@ -9,10 +9,13 @@ from typing import Any, NamedTuple
 from dikast.audit.plan import AuditPlan
 from dikast.audit.tables.derived import in_order
 from dikast.audit.tables.long_form import ALL, LongRows
-from dikast.audit.tables.run_rows import LENGTH, PROMPT, kept_metadata, of_shared_responses
+from dikast.audit.tables.record_rows import GoldOfItems, gold_by_item
+from dikast.audit.tables.run_rows import LENGTH, PROMPT, has_gold, kept_metadata, of_shared_responses
 from dikast.core.errors import UserError
 from dikast.core.gold import LABEL_CHANCE
 from dikast.core.item import plain_name
+from dikast.core.records.column_names import SYSTEMS
+from dikast.core.runs.run_files import GOLD
 
 UNEQUAL = (
     "labels were chosen with unequal chances (label_chance): the mean of gold under few labels allows for it; agreement"
@@ -27,6 +30,7 @@ _CHANCE = "chance "  # before a number: roles of columns that may hold chances
 PLAYED_LENGTH = "played length"  # the role of the lengths that a run measured of the responses of its systems
 NAMED = "named "  # before a column: the role of one that seems to name the items of a table without ids
 _OF_ITEMS = ("item", "item_id", "question_id", "prompt_id", "example_id", "sample_id", "instance_id", "qid", "uid")
+SLOTS = ("written first", "written second")  # the systems that wrote the responses of a pair, where columns say so
 PLAYED = ("played system", "played prompt")  # whose response a row is of, and what was asked, for a leaderboard
 
 
@@ -143,6 +147,10 @@ def take_unnamed(refs: Refs, plan: AuditPlan, record: Mapping[str, Any] | None) 
         found = next((names[name] for name in _OF_ITEMS if name in names), "")
         if found and Ref(found, "") not in refs.all():
             refs.words[NAMED + found] = Ref(found, "")
+    if record is not None and plan.pairwise:
+        names = {plain_name(name): name for name in reversed(list(record))}
+        both = next(([names[a], names[b]] for a, b in SYSTEMS if {a, b} <= names.keys()), ())
+        refs.words |= {role: Ref(name, "") for role, name in zip(SLOTS, both, strict=False)}
     if not (plan.pairwise or plan.ranked):
         _take_played(refs, plan, run=record is None)
 
@@ -174,3 +182,21 @@ def _players_of(folder: Path) -> tuple[tuple[str, ...], bool]:
         return (), False
     columns = ("system", PROMPT) if any(about.get("prompt") for about in kept) else ("system",)
     return columns, any("lengths" in about for about in kept)
+
+
+def beside(file: str, main: Path) -> str:
+    """A joined file as named, or beside the audited one."""
+    if Path(file).exists():
+        return file
+    near = (main if main.is_dir() else main.parent) / file
+    return str(near) if near.exists() else file
+
+
+def run_gold(plan: AuditPlan, names: list[str]) -> GoldOfItems:
+    """Gold of a run folder: from --gold-file, or from the gold that the run wrote beside its verdicts."""
+    key = plan.key[0] if len(plan.key) == 1 else ""
+    if plan.gold_file is not None:
+        return gold_by_item(plan.gold_file, [*(names or ["gold"]), LABEL_CHANCE], key)
+    if not has_gold(plan.file) or (names and names != ["gold"]):
+        return GoldOfItems()
+    return gold_by_item(plan.file / GOLD, ["gold"])

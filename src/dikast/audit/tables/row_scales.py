@@ -1,6 +1,6 @@
 """The scale of each row: what lies on it, and goodness where rows lie on several scales or on reversed ones."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -130,17 +130,23 @@ def is_narrow(scale: Scale) -> bool:
     return scale.high - scale.low <= 1
 
 
-def check_gold(name: str, values: Floats, usable: Masks, due: str, cures: str) -> None:
-    """UserError when gold does not lie on the scale `due`, with the range that it has and the `cures`."""
+def check_gold(
+    name: str, values: Floats, usable: Masks, due: str, cures: str, first: Callable[[Masks], tuple[int, str]]
+) -> None:
+    """UserError when gold does not lie on the scale `due`, with the range that it has, the place of the `first` row
+    and the `cures`.
+    """
     known = ~np.isnan(values)
     lost = int((known & ~usable).sum())
     if not lost:
         return
     low, high = values[known].min(), values[known].max()
     likely = likely_scale([low, high]) or "SCALE"
+    row, place = first(known & ~usable)
+    told = f"{lost:,} of {int(known.sum()):,} values are off it (the first is {values[row]:g}), and it goes from"
     raise UserError(
-        f"gold {name!r} does not lie on the scale {due}: {lost:,} of {int(known.sum()):,} values are off it, and it "
-        f"goes from {low:g} to {high:g}. {cures.format(scale=likely)}; --failed VALUE marks gold that is missing"
+        f"{place}: gold {name!r} does not lie on the scale {due}: {told} {low:g} to {high:g}. "
+        f"{cures.format(scale=likely)}; --failed VALUE marks gold that is missing"
     )
 
 

@@ -1,17 +1,18 @@
 """The rows of a run folder: current verdicts only, both orders of a pair side by side, gold beside them."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from dikast.audit.tables.record_rows import Rows
+from dikast.audit.tables.columns import Words
+from dikast.audit.tables.record_rows import GoldOfItems, Rows
 from dikast.audit.tables.row_scales import scales_by_rubric
 from dikast.core.canonical import fingerprint
 from dikast.core.distribution import likeliest_choice, mean_distribution
 from dikast.core.errors import DataError, UserError
-from dikast.core.gold import LABEL_CHANCE, gold_number, gold_of_pair, gold_of_response, stated
+from dikast.core.gold import LABEL_CHANCE, gold_number, gold_of_pair, gold_of_response, named_side, stated
 from dikast.core.records import escaped_formula
 from dikast.core.runs.current_verdicts import RunReader
 from dikast.core.runs.judge_lock import read_lock
@@ -69,7 +70,7 @@ class RunRows(Rows):
     that compares by scores gold is one only as a list by response; else it is a choice, and counted in `of_choices`.
     """
 
-    gold: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    gold: GoldOfItems = field(default_factory=GoldOfItems)
     gold_scale: Scale | None = None
     stale: int = 0
     outdated: int = 0
@@ -111,6 +112,19 @@ class RunRows(Rows):
                 yield _pair_joined(row, both=both), line
         if joined:
             yield from self._joint(folder / COMBINED, parts)
+
+    @property
+    def elsewhere(self) -> Mapping[str, str]:
+        """As `Rows.elsewhere`: gold stands in a file of gold."""
+        return dict.fromkeys(self.gold, self.gold.path) if self.gold.path else {}
+
+    def place(self, column: str, record: Mapping[str, Any], line: int) -> tuple[str, int]:
+        """As `Rows.place`: of gold the line that holds it."""
+        if column not in self.gold or not self.gold.path:
+            return self.path, line
+        return self.gold.path, self.gold.line(
+            str(record["item"]), str(record["criterion"]), record.get("response") or 0
+        )
 
     def notes(self) -> Iterator[str]:
         """What was left out while the rows were read."""
@@ -185,7 +199,8 @@ class RunRows(Rows):
         if self.gold_scale is not None:
             scale = replace(self.gold_scale, lower_is_better=scale is not None and scale.lower_is_better)
         if len(responses) > 1:
-            return gold_of_pair(value, str(row["criterion"]), responses, scale)
+            found = gold_of_pair(value, str(row["criterion"]), responses, scale)
+            return named_side(found, (row.get("system_a"), row.get("system_b")))
         if self._by_scores and not isinstance(stated(value, str(row["criterion"]), pair=True), list):
             self.of_choices += 1
             return None
@@ -324,16 +339,14 @@ def gold_scale_of(folder: Path) -> Scale | None:
         raise DataError(f"{error}: {AGAIN}", path=str(folder / GOLD), line=line, field="scale") from error
 
 
-def open_rows(
-    path: str | Path, gold: Mapping[str, Mapping[str, Any]] | None = None, gold_scale: Scale | None = None
-) -> Rows:
+def open_rows(path: str | Path, gold: GoldOfItems | None = None, gold_scale: Scale | None = None) -> Rows:
     """The rows of a file, or of a folder that a run wrote."""
     if Path(path).is_dir():
         if not (Path(path) / VERDICTS).exists():
             inner = sorted(each.parent.name for each in Path(path).glob(f"*/{VERDICTS}"))
             hint = f"; runs lie in {', '.join(inner[:10])}: audit one of them" if inner else ""
             raise UserError(f"{path}: not a run folder: it holds no {VERDICTS}{hint}")
-        return RunRows(str(path), gold=gold or {}, gold_scale=gold_scale)
+        return RunRows(str(path), gold=gold or GoldOfItems(), gold_scale=gold_scale)
     return Rows(str(path))
 
 
@@ -344,57 +357,15 @@ def has_gold(folder: Path) -> bool:
     return path.is_file() and path.stat().st_size > 0
 
 
-def gold_by_item(path: str | Path, columns: Sequence[str], key: str = "") -> dict[str, dict[str, Any]]:
-    """Column -> item -> value of a file of gold; items are named in `key`, or else in `item` or `id`.
-
-    An item may stand in several rows that differ in `criterion` or `response_index`, as `dikast export` writes them:
-    its value is then an object by criterion, with lists by response where there are several.
-    """
-    found: dict[str, dict[str, dict[tuple[str, int], Any]]] = {column: {} for column in columns}
-    place: dict[str, dict[tuple[str, int], int]] = {}
-    whole = Path(path)
-    of_run = whole.name == GOLD and (whole.parent / VERDICTS).is_file()
-    for record, line in derived_lines(whole.parent, GOLD, GoldLine) if of_run else Rows(str(path)):
-        name = next((each for each in (key, "item", "id") if each and each in record), None)
-        if name is None:
-            raise DataError(
-                "no column names the item: call it 'id' or 'item', or name it with --id", path=str(path), line=line
-            )
-        item, asked = str(record[name]), _asked_in(record)
-        if asked in place.setdefault(item, {}):
-            message = f"the item {item!r} is repeated here (first on line {place[item][asked]}): keep one"
-            raise DataError(message, path=str(path), line=line, field=name)
-        place[item][asked] = line
-        for column in columns:
-            value: Any = record
-            for step in [column] if column in record else column.split("."):
-                value = value.get(step) if isinstance(value, dict) else None
-            if value is not None:
-                found[column].setdefault(item, {})[asked] = value
-    for column, values in found.items():
-        if not values and column != LABEL_CHANCE:  # only where rows were chosen with unequal chances
-            raise UserError(f"{path}: no record has a value for {column!r}")
-    return {
-        column: {item: _of_all_rows(told, place[item]) for item, told in values.items()}
-        for column, values in found.items()
-    }
-
-
-def _asked_in(record: Mapping[str, Any]) -> tuple[str, int]:
-    """The criterion and the response that a row of gold is about, where it says so."""
-    index = str(record.get("response_index") or 0)
-    return str(record.get("criterion") or ""), int(index) if index.isdecimal() else 0
-
-
-def _of_all_rows(told: Mapping[tuple[str, int], Any], rows: Mapping[tuple[str, int], int]) -> Any:
-    """The gold of an item from the rows that it stands in."""
-    if len(rows) == 1:
-        return next(iter(told.values()))
-    last = max(index for _, index in rows)
-    by_criterion: dict[str, Any] = {}
-    for (criterion, index), value in told.items():
-        if last == 0:
-            by_criterion[criterion] = value
-        else:
-            by_criterion.setdefault(criterion, [None] * (last + 1))[index] = value
-    return by_criterion.get("", by_criterion)
+def unmatched_items(items: Words | None, gold: GoldOfItems, left_out: Collection[str]) -> list[str]:
+    """Which items lack gold or a verdict; those of pairs that were `left_out` were judged."""
+    if not gold or items is None:
+        return []
+    judged = set(items.names)
+    known = set().union(*gold.values())
+    found = []
+    if without := len(judged - known):
+        found.append(f"{counted(without, 'judged item')} without gold")
+    if unused := len(known - judged - set(left_out)):
+        found.append(f"{counted(unused, 'item')} with gold that were not judged")
+    return found

@@ -1,5 +1,6 @@
 """Scores and gold as arrays, with failures separated from scores."""
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -203,13 +204,15 @@ def ratings(data: Data) -> Floats:
     """The gold columns (R, n). UserError when one does not lie on the scale, or on another than the rest."""
     plan, own = data.plan, data.scales
     raters = np.array([data.numbers[f"gold {i}"] for i in range(len(plan.gold))]).reshape(len(plan.gold), len(data))
-    for name, values in zip(plan.gold, raters, strict=True):
+    for i, (name, values) in enumerate(zip(plan.gold, raters, strict=True)):
+        first = functools.partial(data.first, f"gold {i}")
         if own is not None:
             due = scale_text(own.gold) if own.gold is not None else f"of its row, {own.listed()}"
             cures = "--equate {scale} says that gold has a scale of its own"
-            check_gold(name, values, own.of_gold.within(values), due, cures)
+            check_gold(name, values, own.of_gold.within(values), due, cures, first)
         elif plan.scale is not None:
-            check_gold(name, values, gold_on_scale(values, plan.scale), scale_text(plan.scale), _cures(data))
+            usable = gold_on_scale(values, plan.scale)
+            check_gold(name, values, usable, scale_text(plan.scale), _cures(data), first)
     if own is None and plan.scale is None:
         check_alike(plan.gold, list(raters))
     return raters

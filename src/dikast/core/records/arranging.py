@@ -13,16 +13,17 @@ from dikast.core.item import ITEM_KEYS, NAMES, SPOKEN, Item, item_from, plain_na
 from dikast.core.part import number_as_text
 from dikast.core.records.column_cures import likely_instruction, nested_cure, unsure_answer, with_table_written
 from dikast.core.records.column_names import (
-    SINCE,
     SYSTEMS,
     Recognised,
     check_order,
     in_words,
     one_hot_winner,
     recognise,
+    since,
     system_columns,
     two_groups,
     winner,
+    with_models,
 )
 from dikast.core.records.conversations import foreign_record, turns_in, with_conversations, with_system_turn
 from dikast.core.records.reading import Record
@@ -42,7 +43,7 @@ class Arrangement:
     """The result of a pass over records: the columns of the first, the field of each guessed column, equal items.
 
     `names` is the version of the table with which a folder of verdicts was begun, so that it asks nothing twice: what
-    is recognised since (`column_names.SINCE`) is metadata, and conversations written as text stay text. With 0 records
+    is recognised since (`column_names.since`) is metadata, and conversations written as text stay text. With 0 records
     are read as before columns were recognised at all: an id that is missing is the line's number.
     """
 
@@ -66,7 +67,8 @@ class Arrangement:
         """
         guessed = [f"{column} -> {name}" for column, name in self.mapped.items()]
         of = [""] if len(self.systems) == 1 else [f" of response_{i}" for i in range(len(self.systems))]
-        guessed += [f"{column} -> system{which}" for column, which in zip(self.systems, of, strict=True)]
+        known = [each for each in zip(self.systems, of, strict=True) if each[0] in self.columns]
+        guessed += [f"{column} -> system{which}" for column, which in known]
         told = f"columns {', '.join(guessed)}" if guessed else ""
         if guessed and self.own:
             told += f"; {', '.join(self.own)} by {'its own name' if len(self.own) == 1 else 'their own names'}"
@@ -168,7 +170,7 @@ class Arranger:
                 raise DataError(message, path=self._path, line=record.line, field=responses[0])
             said = [value[key] for key in responses]
             value = {key: each for key, each in value.items() if key not in responses}
-            value["responses"] = said
+            value = with_models({**value, "responses": said}, shape.models)
         if shape.gold and guessed not in (None, "") and guessed == guessed:  # NaN, as in data frames, is no value
             columns_of = [self._columns.get(name) or name for name in responses]
             value = value | self._guess(guessed, shape, record, columns_of)
@@ -257,8 +259,8 @@ class Arranger:
             said = number_in(said.strip())
         if plain_name(shape.gold) in NAMES["gold of a pair"]:
             names = {plain_name(key): key for key in value}
-            both = next(([value[names[a]], value[names[b]]] for a, b in SYSTEMS if {a, b} <= set(names)), [])
-            said = winner(said, both, responses)
+            both = next(([value[names[a]], value[names[b]]] for a, b in SYSTEMS if {a, b} <= set(names)), None)
+            said = winner(said, both or shape.models, responses)
         return {"gold": said, "gold_from": shape.gold}
 
     def _shape(self, keys: tuple[str, ...], record: Record) -> tuple[Recognised, tuple[str, ...]]:
@@ -312,7 +314,7 @@ class Arranger:
 
     def _known(self, keys: Sequence[str]) -> Sequence[str]:
         """The columns whose names had a meaning when the folder was begun."""
-        return [each for each in keys if SINCE.get(plain_name(each), 1) <= self.reading.names]
+        return [each for each in keys if since(each) <= self.reading.names]
 
     def _note(self, found: Recognised) -> None:
         """Keep what was guessed; DataError where a column was something else in an earlier record."""

@@ -14,7 +14,7 @@ _SAID = re.compile(
 )
 _ASKED = re.compile(
     r"prompt|question|query|instruct|task|input|context|document|passage|article|source|request|user|human|customer|"
-    r"problem|ticket|message|frage|pregunta|domanda|pergunta"
+    r"problem|ticket|message|frage|pregunta|domanda|pergunta|_q_"
 )
 _ASIDE = re.compile(
     r"_(id|uid|key|index|idx|url|link|date|time|timestamp|created|updated|lang|language|split|category|topic|label|score|"
@@ -66,7 +66,7 @@ def lacking(
     slips = {
         each: near
         for each in (text if needed == 1 else ())
-        if not _speaks_of(each, _ASIDE) and (near := near_miss(plain_name(each), NAMES["response"]))
+        if not _speaks_of(each, _ASIDE) and (near := _slip(plain_name(each), NAMES["response"]))
     }
     asked = "instruction" in columns or any(field.startswith("instruction") for field in mapped.values())
     likely = [*slips][:1] or (likely_responses(left, lengths or {}, needed, asked=asked) if left else [])
@@ -112,10 +112,21 @@ def unsure_answer(
         return ""
     asked = in_words([("response", said[0]), ("reference", answer)])
     told = " and ".join(map(repr, (answer, *said)))
+    both = in_words([("response_0", answer), ("response_1", said[0])])
     return (
         f"{told} could each be the response; the columns are {', '.join(columns)}: name it with {asked}, or "
-        f"{in_words([('response', answer)])}"
+        f"{in_words([('response', answer)])}; to compare the two, name both with {both}"
     )
+
+
+def _slip(column: str, names: Sequence[str]) -> str | None:
+    """The name that a column is most likely a misspelling of, word by word where both have as many: `q_text` is no
+    slip of `ai_text`.
+    """
+    near = near_miss(column, names)
+    words = list(zip(column.split("_"), (near or "").split("_"), strict=False))
+    alike = column.count("_") != (near or "").count("_") or all(near_miss(said, [due]) for said, due in words)
+    return near if alike else None
 
 
 def _may_answer(name: str, text: object) -> bool:

@@ -11,6 +11,7 @@ from dikast.core.item import ITEM_KEYS, NAMES, RIGHT, Item, plain_name
 
 PAIRS = ("answer", "response", "output", "completion", "prediction", "assistant", "conversation")  # before _a, _b, _1
 _LETTERS = "abcdefgh"  # that responses may end in
+_WHO = "model|system|assistant|candidate"  # before or after the number of a response: model_1_response
 SYSTEMS = (
     ("model_a", "model_b"),
     ("system_a", "system_b"),
@@ -25,10 +26,17 @@ SINCE = {
     **dict.fromkeys((f"{which}_{what}" for which, what in RIGHT), 4),
     **dict.fromkeys((f"{stem}_{letter}" for stem in PAIRS for letter in _LETTERS[2:]), 4),
 }
-"""The version of the table (`core.runs.judge_lock.NAMES_OF`) since which a name is recognised, for later ones."""
+"""As `since`, of names that are recognised since a later version than the first."""
 SYSTEM = ("system", "model", "model_id", "model_name", "generator")
 _FIRST = {"instruction": 4, "response": 6}  # number of clear names; the last means the field only if no other does
-_PART = re.compile(rf"({'|'.join(PAIRS)})_([{_LETTERS}]|\d{{1,3}})")
+_SAID, _END = "|".join((*PAIRS[:5], "reply", "text")), rf"[{_LETTERS}]|\d{{1,3}}"
+_PART = re.compile(rf"({'|'.join(PAIRS)})_({_END})|({_WHO})_({_END})_({_SAID})|({_SAID})_({_WHO})_({_END})")
+_MODEL = (  # the name of a well-known model, as it begins and as it goes on
+    "(?:(?:chat_?)?gpt|o[134]|claude|opus|sonnet|haiku|gemini|gemma|llama|mistral|mixtral|qwen|deepseek|phi|grok|vicuna|"
+    r"command_r|nova|kimi|glm|olmo)(?:_?[vr]?\d+[a-z]{0,2}|_(?:mini|nano|micro|small|medium|large|pro|plus|flash|lite|turbo|"
+    "ultra|opus|sonnet|haiku|chat|instruct|oss|it|thinking|preview|latest))*"
+)
+_OF_MODEL = re.compile(rf"({_MODEL})_({_SAID})|({_SAID})_({_MODEL})")
 _TIES = ("tie", "both", "equal", "draw", "same", "tie (bothbad)", "tie (both bad)", "neither", "both bad", "bothbad")
 
 
@@ -43,11 +51,13 @@ class Recognised(NamedTuple):
     answered: bool = False  # whether responses have columns of their own, beside a conversation
     system: str = ""  # the column of the system turn before the instruction
     one_hot: tuple[str, ...] = ()  # columns of which the one that holds 1 says that a is better, b is, or neither
+    models: tuple[str, ...] = ()  # the models that the columns of the responses are named after
 
     def guessed(self) -> dict[str, str]:
         """The field of each column that was guessed."""
         found = {column: field for field, column in self.moves if field != column}
-        found |= {column: f"response_{i}" for i, column in enumerate(self.responses)}
+        of = [f" of {each}" for each in self.models] or [""] * len(self.responses)
+        found |= {column: f"response_{i}{of[i]}" for i, column in enumerate(self.responses)}
         if self.messages:
             found[self.messages] = "instruction" if self.answered else "instruction and response"
         if self.system:
@@ -120,7 +130,46 @@ def recognise(keys: Sequence[str], named: Mapping[str, str], numbered: Sequence[
         answered,
         _system(free, moves.get("instruction") or has & {"instruction"} or talk),
         one_hot,
+        _models(pair),
     )
+
+
+def since(name: str) -> int:
+    """The version of the table (`core.runs.judge_lock.NAMES_OF`) since which a name is recognised."""
+    plain = plain_name(name)
+    match = _PART.fullmatch(plain)
+    return SINCE.get(plain, 5 if _OF_MODEL.fullmatch(plain) or (match and not match[1]) else 1)
+
+
+class _Part(NamedTuple):
+    """A column that holds one of several responses: what the others are called too, and its letter or number."""
+
+    stem: str
+    end: str
+
+
+def _part_of(column: str) -> _Part | None:
+    match = _PART.fullmatch(plain_name(column))
+    if match is None:
+        return None
+    stem, end, *others = match.groups()
+    if stem:
+        return _Part(stem, end)
+    who, end, said = others[:3] if others[0] else (others[4], others[5], others[3])
+    return _Part(f"{who} {said}", end)
+
+
+def _models(columns: Sequence[str]) -> tuple[str, ...]:
+    """The models that columns of responses are named after, as these are written; empty if any names none."""
+    found = []
+    for column in columns:
+        match = _OF_MODEL.fullmatch(plain_name(column))
+        if match is None:
+            return ()
+        name, stem = (match[1], match[2]) if match[1] else (match[4], match[3])
+        name = column.strip()[-len(name) :] if match[4] else column.strip()[: len(column.strip()) - len(stem)]
+        found.append(name.strip(" _-."))
+    return tuple(found)
 
 
 def _tier(field: str, column: str) -> int:
@@ -150,10 +199,9 @@ def _pair(
     gap: list[str] = []
     series: dict[str, dict[str, str]] = {}
     for name, key in free.items():
-        if match := _PART.fullmatch(name):
-            series.setdefault(match[1], {})[match[2]] = key
-    for stem in PAIRS:
-        found = series.get(stem, {})
+        if part := _part_of(name):
+            series.setdefault(part.stem, {})[part.end] = key
+    for _, found in sorted(series.items(), key=lambda each: PAIRS.index(each[0]) if each[0] in PAIRS else len(PAIRS)):
         letters = "".join(sorted(each for each in found if not each.isdigit()))
         if len(letters) > 1 and not _LETTERS.startswith(letters):
             gap = gap or sorted(found[each] for each in letters)
@@ -174,7 +222,19 @@ def _pair(
             f"responses are numbered from 0 or lettered from a without a gap, this has {', '.join(gap)}",
             field="responses",
         )
-    return pairs[0] if pairs else (), ()
+    return pairs[0] if pairs else _named_after_models(free, keys), ()
+
+
+def _named_after_models(free: Mapping[str, str], keys: Sequence[str]) -> tuple[str, ...]:
+    """Columns named after well-known models (`gpt4_answer`, `claude_answer`), where no other is the response."""
+    if {*NAMES["response"][:-1], "responses"} & free.keys():
+        return ()
+    series: dict[str, list[str]] = {}
+    for name, key in free.items():
+        if match := _OF_MODEL.fullmatch(name):
+            series.setdefault(match[2] or match[3], []).append(key)
+    several = [each for each in series.values() if len(each) > 1]
+    return tuple(sorted(several[0], key=list(keys).index)) if len(several) == 1 else ()
 
 
 def two_groups(groups: Sequence[Sequence[str]], keys: Sequence[str]) -> str:
@@ -214,7 +274,7 @@ def _system(free: Mapping[str, str], asked: object) -> str:
 
 def _one_hot(free: Mapping[str, str], pair: Sequence[str]) -> tuple[str, ...]:
     """The columns of the outcomes of a pair whose order its names say; none beside another column of gold."""
-    in_order = len(pair) == 2 and all(_PART.fullmatch(plain_name(each)) for each in pair)
+    in_order = len(pair) == 2 and all(map(_part_of, pair))
     if not in_order or any(name in free for name in NAMES["gold of a pair"]):
         return ()
     return next((tuple(free[name] for name in names) for names in ONE_HOT if free.keys() >= {*names}), ())
@@ -246,14 +306,14 @@ def winner(value: Any, systems: Sequence[str], columns: Sequence[str]) -> str:
         return "tie"
     if value in systems and len(set(systems)) == len(systems):
         return "ab"[list(systems).index(value)] if systems.index(value) < 2 else str(value)
-    numbers = [int(end) for each in columns[:2] if (end := plain_name(each).rpartition("_")[2]).isdigit()]
+    parts = [_part_of(each) or _Part("", plain_name(each).rpartition("_")[2]) for each in columns[:2]]
+    numbers = [int(part.end) for part in parts if part.end.isdigit()]
     if len(columns) == len(numbers) == 2 and str(value).strip() == str(sum(numbers) / 2):
         return "tie"
-    for place, column in enumerate(map(plain_name, columns[:2])):
-        match = _PART.fullmatch(column)
-        end = match[2] if match else "ab"[place]
-        ends = {end, ("first", "second")[place], ("left", "right")[place], *(["ab"[place]] if end.isdigit() else [])}
-        if said in {*ends, column, *(f"{stem}_{each}" for stem in (*PAIRS, "model", "system") for each in ends)}:
+    for place, (column, part) in enumerate(zip(map(plain_name, columns[:2]), parts, strict=True)):
+        end = part.end if part.stem else "ab"[place]
+        words = {end, ("first", "second")[place], ("left", "right")[place], *(["ab"[place]] if end.isdigit() else [])}
+        if said in {*words, column, *(f"{stem}_{each}" for stem in (*PAIRS, "model", "system") for each in words)}:
             return "ab"[place]
     return str(value)
 
@@ -280,7 +340,7 @@ def check_order(columns: Sequence[str], keys: Sequence[str]) -> None:
     """DataError where `columns`, named as the first and the second response, are in the other order by their names,
     and `keys` have names of systems, which follow that of the names.
     """
-    ends = [match[2] for each in columns[:2] if (match := _PART.fullmatch(plain_name(each)))]
+    ends = [part.end for each in columns[:2] if (part := _part_of(each))]
     names = {plain_name(key): key for key in keys}
     systems = next(((names[a], names[b]) for a, b in SYSTEMS if a in names and b in names), ())
     if systems and len(ends) == 2 and ends[0] > ends[1]:
@@ -297,6 +357,13 @@ def system_columns(item: Item) -> tuple[str, ...]:
         return next(((names[name],) for name in SYSTEM if name in names), ())
     both = next(((names[a], names[b]) for a, b in SYSTEMS if a in names and b in names), ())
     return both if len(both) == len(item.responses) else ()
+
+
+def with_models(value: dict[str, Any], models: Sequence[str]) -> dict[str, Any]:
+    """The record with the two models that its columns of responses are named after as systems, where it names none."""
+    if len(models) != 2 or any(plain_name(str(key)) in itertools.chain(*SYSTEMS) for key in value):
+        return value
+    return {**value, **dict(zip(SYSTEMS[0], models, strict=True))}
 
 
 def systems_of(item: Item) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from dikast.audit.panel_audit import asked_in_one_order, panel_audit
 from dikast.audit.plan import AuditPlan
 from dikast.audit.rendering import Audit
 from dikast.audit.results import Accuracy
-from dikast.audit.tables.record_rows import Rows
+from dikast.audit.tables.record_rows import GoldOfItems, Rows, gold_by_item
 from dikast.audit.tables.row_scales import check_same_scale
 from dikast.audit.tables.run_rows import (
     JOINT,
@@ -25,7 +25,6 @@ from dikast.audit.tables.run_rows import (
     LENGTH,
     ORDERS,
     RunRows,
-    gold_by_item,
     gold_scale_of,
     has_gold,
     kept_metadata,
@@ -368,10 +367,10 @@ def _gold_scale(folder: Path, plan: AuditPlan) -> Scale | None:
     return gold_scale_of(folder) if plan.gold_file is None else None
 
 
-def _gold(folder: Path, plan: AuditPlan) -> dict[str, dict[str, Any]]:
+def _gold(folder: Path, plan: AuditPlan) -> GoldOfItems:
     path = plan.gold_file or folder / GOLD
     if not (plan.gold_file or has_gold(folder)):
-        return {}
+        return GoldOfItems()
     return gold_by_item(path, _gold_columns(plan)[:1], plan.key[0] if plan.key else "")
 
 

@@ -8,16 +8,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from dikast.audit.tables.run_rows import (
-    ASKED_ONCE,
-    JOINT,
-    ORDERS,
-    Pairs,
-    RunRows,
-    gold_by_item,
-    gold_scale_of,
-    has_gold,
-)
+from dikast.audit.tables.record_rows import GoldOfItems, gold_by_item
+from dikast.audit.tables.run_rows import ASKED_ONCE, JOINT, ORDERS, Pairs, RunRows, gold_scale_of, has_gold
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run_files import GOLD, RUBRICS, VERDICTS
 from dikast.core.verdict import Status
@@ -56,7 +48,7 @@ class IndexedRow(NamedTuple):
 
 def indexed_rows(folder: Path) -> Iterator[IndexedRow]:
     """The rows of a run."""
-    gold = gold_by_item(folder / GOLD, ["gold"]) if has_gold(folder) else {}
+    gold = gold_by_item(folder / GOLD, ["gold"]) if has_gold(folder) else GoldOfItems()
     rows = _AskedRows(str(folder), gold=gold, gold_scale=gold_scale_of(folder))
     rubrics = load_rubrics(folder) if (folder / RUBRICS).exists() else {}
     scales = Scales({name: rubric.scale for name, rubric in rubrics.items()}, rows.gold_scale)
