@@ -135,3 +135,16 @@ def test_no_thread_stays_where_a_stream_is_left(
     assert next(iter(stream)).error is not None
     stream.close()  # type: ignore[attr-defined]  # a generator
     assert threading.active_count() == running
+
+
+def test_a_long_picture_that_a_processor_would_make_huge_costs_its_item(engine: Engines, tmp_path: Path) -> None:
+    """The shorter side of each is made as long as the model wants it: 130 kB of one colour took gigabytes."""
+    PIL.Image.new("RGB", (28, 1_500_000)).save(tmp_path / "long.png")
+    PIL.Image.new("RGB", (28, 60_000)).save(tmp_path / "strip.png")
+    asked = [ask(name, Image(str(tmp_path / f"{name}.png"))) for name in ("long", "strip")]
+    done = {each.key: each for each in engine("llava").stream(asked)}
+    error = done["long"].error
+    assert error is not None
+    assert error.kind == "bad_media"
+    assert "makes the shorter side of each picture 56 pixels long, and one of 28 x 1500000 would be too" in str(error)
+    assert done["strip"].error is None

@@ -12,11 +12,14 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from dikast.core.errors import UserError
+from dikast.core.message import Message, Span
+from dikast.engines.base import Request, Sampling
 from dikast.engines.local.engine import LocalEngine
 from dikast.engines.local.source import locate
+from dikast.engines.local.tokens import Piece
 
 Tiny = Callable[[str], Path]
 CODE = """
@@ -187,6 +190,57 @@ def test_safetensors_go_before_pickled_weights(model: Path, tmp_path: Path, monk
     assert not (tmp_path / "ran").exists()
 
 
+def in_shards(model: Path, where: str) -> Path:
+    """The model with half of its weights in a file of another name, as the index says."""
+    whole = load_file(model / "model.safetensors")
+    (model / "model.safetensors").unlink()
+    names = sorted(whole)
+    place = {name: "a.safetensors" if i % 2 else where for i, name in enumerate(names)}
+    for file in set(place.values()):
+        (model / file).parent.mkdir(exist_ok=True)
+        some = {name: whole[name] for name in names if place[name] == file}
+        save_file(some, model / file, metadata={"format": "pt"})
+    change(model / "model.safetensors.index.json", metadata={"total_size": 1}, weight_map=place)
+    return model
+
+
+@pytest.mark.parametrize("where", ["../elsewhere/b.safetensors", "sub/b.safetensors", "b.bin"])
+def test_an_index_that_leads_out_of_the_folder_is_refused(
+    where: str, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Weights there could change, and old answers would still be taken for those of this model."""
+    from dikast.training.models.folders import Weights
+
+    in_shards(model, where)
+    with pytest.raises(UserError, match=f"index.json: field 'weight_map': '{where}' is no .safetensors file in this"):
+        opened(model, monkeypatch)
+    with pytest.raises(UserError, match=f"index.json: field 'weight_map': '{where}' is no .safetensors file in this"):
+        Weights(model)
+
+
+def test_an_index_of_files_in_the_folder_opens(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened(in_shards(model, "b.safetensors"), monkeypatch).close()
+
+
+@pytest.mark.parametrize("written", ["[]", "{}", '{"weight_map": 5}', "[" * 100_000, '{"weight_map": {"a": 5}}'])
+def test_an_index_that_is_none_is_refused_by_file(written: str, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_shards(model, "b.safetensors")
+    (model / "model.safetensors.index.json").write_text(written, "utf-8")
+    with pytest.raises(UserError, match=r"model.safetensors.index.json: field 'weight_map': "):
+        opened(model, monkeypatch)
+
+
+def test_weights_that_are_read_are_those_that_are_identified(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other safetensors beside the `.bin` file that is read do not hide its change."""
+    weights = load_file(model / "model.safetensors")
+    (model / "model.safetensors").rename(model / "other.safetensors")
+    torch.save(weights, model / "pytorch_model.bin")
+    before = locate(str(model)).identity()
+    opened(model, monkeypatch).close()
+    torch.save({name: each + 1 for name, each in weights.items()}, model / "pytorch_model.bin")
+    assert locate(str(model)).identity() != before
+
+
 @pytest.fixture
 def adapter(model: Path, tmp_path: Path) -> Path:
     """A LoRA adapter over the model, as peft saves it."""
@@ -282,7 +336,7 @@ def test_an_adapter_over_an_address_or_a_path_that_is_no_model_asks_nobody(
 def test_a_pattern_of_an_adapter_that_never_ends_is_refused(
     values: dict[str, Any], adapter: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dikast.engines.local.trusted._PATTERN_SECONDS", 0.5)
+    monkeypatch.setattr("dikast.engines.local.adapters._PATTERN_SECONDS", 0.5)
     change(adapter / "adapter_config.json", **values)
     with pytest.raises(UserError, match=r"adapter_config.json: the pattern '\(\(a.* takes more than .* list the names"):
         opened(adapter, monkeypatch)
@@ -304,6 +358,61 @@ def test_an_adapter_over_a_model_that_needs_code_names_the_models_file(
     change(model / "config.json", model_type="evil", auto_map={"AutoConfig": "evil.Evil"})
     with pytest.raises(UserError, match=r"model/config.json: field 'auto_map' asks for"):
         opened(adapter, monkeypatch)
+
+
+@pytest.mark.parametrize("kind", ["LORA", "XLORA"])
+def test_an_adapter_inside_a_models_folder_is_not_put_over_it_unchecked(
+    kind: str, adapter: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Transformers does so by itself, whatever the kind of the adapter loads or its patterns are."""
+    for file in adapter.glob("adapter*"):
+        shutil.copy(file, model)
+    change(model / "adapter_config.json", peft_type=kind)
+    with pytest.raises(UserError, match=r"holds a whole model .config.json. and an adapter .* base=FOLDER"):
+        opened(model, monkeypatch)
+
+
+def test_names_of_tensors_do_not_reach_the_terminal_as_they_are(
+    model: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    weights = load_file(model / "model.safetensors")
+    spare = {f"spare\x1b[31m{i}": torch.zeros(1) for i in range(2_000)}
+    save_file({**weights, **spare}, model / "model.safetensors", metadata={"format": "pt"})
+    opened(model, monkeypatch).close()
+    said = [each.message for each in caplog.records if "spare" in each.message]
+    assert len(said) == 1
+    assert r"hold 2,000 tensors that the model has no place for (spare\u001b[31m0, " in said[0]
+    assert "spare\x1b" not in "".join(capfd.readouterr())
+
+
+def test_a_tokenizer_that_panics_is_an_error_of_its_file_or_of_one_prompt(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A panic of the library is no `Exception`, and would end the process."""
+    path = model / "tokenizer.json"
+    sound = json.loads(path.read_text("utf-8"))
+    change(path, normalizer={"type": "Precompiled", "precompiled_charsmap": "AAAA"})
+    with pytest.raises(UserError, match=r"tokenizer_config.json: no tokenizer can be made .*panics: Precompiled"):
+        opened(model, monkeypatch)
+    endless = {"type": "Split", "pattern": {"Regex": "((?:[a-z ]+)+)+X"}, "behavior": "Isolated", "invert": False}
+    path.write_text(json.dumps({**sound, "pre_tokenizer": endless}), "utf-8")
+    asked = [Request(text, (Message("user", (Span(text),)),), Sampling(max_tokens=1)) for text in ("a " * 40, "1 2")]
+    done = {each.key: each for each in opened(model, monkeypatch).stream(asked)}
+    assert done["1 2"].error is None
+    error = done["a " * 40].error
+    assert error is not None
+    assert error.kind == "tokenizer"
+    assert "it panics: Onig: Regex search error" in str(error)
+
+
+def test_a_tokenizer_gives_the_same_tokens_each_time(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dropout of merges is for training; it would make each verdict another draw."""
+    path = model / "tokenizer.json"
+    merges = json.loads(path.read_text("utf-8"))["model"]
+    change(path, model={**merges, "dropout": 0.9})
+    tokens = opened(model, monkeypatch)._loaded.tokens
+    text = "The response follows the instruction and cites a source. " * 10  # longer than what is remembered
+    assert len({tuple(tokens.encode([Piece(text)])) for _ in range(5)}) == 1
 
 
 def test_a_template_of_the_tokenizer_cannot_reach_python(
@@ -380,6 +489,7 @@ def test_settings_that_no_model_has_are_refused_by_judges_and_by_training(
         ("config.json", {"vocab_size": 2**24}, "field 'vocab_size': the weights beside it are far too small"),
         ("config.json", {"intermediate_size": 96}, "the sizes in it are not those of the weights"),
         ("config.json", {"num_labels": 10**9}, "field 'num_labels': no model has 1,000,000,000"),
+        ("tokenizer_config.json", {"extra_ids": 10**9}, "field 'extra_ids': no model has 1,000,000,000"),
         ("tokenizer_config.json", {"model_max_length": "x"}, "no tokenizer can be made .*model_max_length is 'x'"),
         ("generation_config.json", {"eos_token_id": "x"}, "field 'eos_token_id': 'x' is not the id of a token"),
         ("generation_config.json", {"cache_implementation": "evil"}, "no text can be generated with these settings"),
@@ -424,10 +534,12 @@ def test_an_adapter_of_full_kronecker_factors_may_state_any_rank(
 
 def test_every_loader_goes_through_the_one_door() -> None:
     source = Path(__file__).parents[3] / "src" / "dikast"
+    door = source / "engines" / "local"
     for path in source.rglob("*.py"):
         text = path.read_text("utf-8")
-        if path.name == "trusted.py":
+        if path == door / "trusted.py":
             assert "use_safetensors=safe, weights_only=True" in text  # whatever the default of transformers is
+        if path in (door / "trusted.py", door / "adapters.py"):
             continue
         for call in (".from_pretrained(", "torch.load(", "pickle.load", "yaml.load(", "yaml.unsafe_load", "AutoPeft"):
             if call == "yaml.load(" and "SafeLoader" in text:

@@ -375,7 +375,7 @@ def index(value: object) -> Change:
         (lambda folder: (folder / "config.json").write_text('{"a":'), r"/bad/config.json: cannot be read as JSON"),
         (lambda folder: (folder / "config.json").write_text("[]"), "/bad/config.json: is not a JSON object"),
         (index({}), r"/bad/model.safetensors.index.json: field 'weight_map': names no file"),
-        (index({"weight_map": {"a": "none.safetensors"}}), "/bad/none.safetensors: no weights can be read"),
+        (index({"weight_map": {"a": "none.safetensors"}}), "index.json: field .weight_map.: .none.safetensors. is no"),
         (index({"weight_map": {"a": "part.safetensors"}}), "index.json: a is in none of its files"),
         (lambda folder: save_file({}, folder / "model.safetensors"), "/bad/model.safetensors: holds no tensor"),
         (shutil.rmtree, "/bad: no such folder"),

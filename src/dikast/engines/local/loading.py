@@ -3,6 +3,7 @@
 import contextlib
 import importlib
 import importlib.util
+import logging
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,12 +14,16 @@ import transformers
 
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import UserError, require
+from dikast.core.text import counted, one_line
+from dikast.engines.local.adapters import pretrained_adapter
 from dikast.engines.local.install_hints import TORCHVISION_CURE
 from dikast.engines.local.processor import Processor, load_processor
 from dikast.engines.local.seeing.vision import FAMILIES
 from dikast.engines.local.source import ModelSource
 from dikast.engines.local.tokens import Tokens
-from dikast.engines.local.trusted import model_config, pretrained_adapter, pretrained_weights
+from dikast.engines.local.trusted import model_config, pretrained_weights
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +157,11 @@ def _load_weights(source: ModelSource, config: Any, *, sees: bool, device: str, 
             f"{source.folder}: the weight files lack {len(missing)} of the model's tensors ({', '.join(missing[:3])}); "
             "they would be random: fetch the model again, or give the folder of a model with a language head"
         )
+    if spare := sorted(about["unexpected_keys"]):
+        _log.warning(
+            "%s: the weight files hold %s that the model has no place for (%s), and that are not used",
+            source.folder, counted(len(spare), "tensor"), one_line(", ".join(spare[:3])),
+        )  # fmt: skip
     if source.adapter is not None:
         model = _merged(model, source.adapter)
     # The checkpoint's sampling defaults (temperature, top-k, repetition penalty) are dropped: the request decides.
@@ -244,12 +254,14 @@ def _plain(value: Any) -> Any:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the progress bars of transformers, which do not concern the run."""
+    """Without progress bars and reports of transformers, which show names of tensors as the files spell them."""
     talk = transformers.utils.logging
-    shown = talk.is_progress_bar_enabled()
+    shown, level = talk.is_progress_bar_enabled(), talk.get_verbosity()
     talk.disable_progress_bar()
+    talk.set_verbosity(max(level, logging.ERROR))
     try:
         yield
     finally:
+        talk.set_verbosity(level)
         if shown:
             talk.enable_progress_bar()

@@ -18,6 +18,7 @@ from dikast.engines.local.trusted import refuse_foreign_code
 WEIGHTS = ("*.safetensors", "*.bin")
 _WANTED = ("*.json", "*.jinja", "*.model", "*.txt", "*.safetensors")
 _PICKLED = ("pytorch_model*.bin", "adapter_model.bin")
+_SAFE = ("model.safetensors", "model.safetensors.index.json", "adapter_model.safetensors")
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 _REVISION = re.compile(r"[0-9a-f]{40}")
 
@@ -61,10 +62,12 @@ class ModelSource:
 
     def weights(self) -> list[Path]:
         """The weight files, adapters included, by name."""
-        for pattern in WEIGHTS:
-            if found := sorted(self.folder.glob(pattern)):
-                return [*found, *sorted(self.folder.glob("adapter_config.json"))]
-        raise UserError(f"{self.folder}: no weights (*.safetensors) in this folder")
+        safe, pickled = (sorted(self.folder.glob(pattern)) for pattern in WEIGHTS)
+        if not any((self.folder / name).is_file() for name in _SAFE):  # others beside `.bin` files are not the model
+            safe += pickled
+        if not (found := safe or pickled):
+            raise UserError(f"{self.folder}: no weights (*.safetensors) in this folder")
+        return [*found, *sorted(self.folder.glob("adapter_config.json"))]
 
 
 def on_hub(source: str) -> bool:

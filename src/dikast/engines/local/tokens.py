@@ -19,12 +19,14 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
 from dikast.core.errors import EngineError
 from dikast.core.machine.bounded import Bounded
+from dikast.engines.local.trusted import panics_caught
 
 ZERO_WIDTH_SPACE = "\u200b"
 _SHORT = 256  # characters of pieces whose token ids are remembered
@@ -110,10 +112,12 @@ class Tokens:
 
     def _text(self, ids: Sequence[int]) -> str:
         kept = [token for token in ids if token not in self.special_ids]
-        return str(self.tokenizer.decode(kept, skip_special_tokens=False, clean_up_tokenization_spaces=False))
+        with _told():
+            return str(self.tokenizer.decode(kept, skip_special_tokens=False, clean_up_tokenization_spaces=False))
 
     def _plainly(self, text: str) -> list[int]:
-        return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
+        with _told():
+            return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
 
     def _control_count(self, ids: Iterable[int]) -> Counter[int]:
         known = set(self.controls.values())
@@ -133,7 +137,18 @@ class Tokens:
         copy, true_ids = self._copies[mark]
         index = {spelling: i for i, spelling in enumerate(self.controls)}
         text = "".join(_private(mark, index[piece.text]) if piece.control else piece.text for piece in pieces)
-        return [true_ids.get(token, token) for token in copy.encode(text, add_special_tokens=False).ids]
+        with _told():
+            return [true_ids.get(token, token) for token in copy.encode(text, add_special_tokens=False).ids]
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """What a tokenizer raises for one text, panics included, as an error of that text."""
+    try:
+        with panics_caught():
+            yield
+    except Exception as error:
+        raise EngineError(f"the tokenizer fails on this text ({error})", kind="tokenizer") from error
 
 
 def unused_character(text: str) -> str:

@@ -10,9 +10,7 @@ import logging
 import math
 import pickle
 import re
-import subprocess
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,46 +21,25 @@ from dikast.core.runs.run_files import refuse_special
 _log = logging.getLogger(__name__)
 _SETTINGS = "*config*.json"
 _WHOLE = ("model.safetensors", "model.safetensors.index.json")
+_INDEXES = (*_WHOLE[1:], "pytorch_model.bin.index.json")
 _KERNELS = ("attn_implementation", "_attn_implementation", "_attn_implementation_internal", "experts_implementation")
 _LIBRARIES = ("transformers", "peft", "torch", "dikast")  # that an adapter may name as the home of its model's class
 _MOST_BYTES = 2**26  # of a file of settings; those of tokenizers with many added tokens have a few MB
 _DEPTH = re.compile(r".*layers|n_layer|(?:.*_)?depth", re.I)
-_MOST_LAYERS = 2_000  # each is a module, so that a billion of them would not end, with or without weights
+MOST_LAYERS = 2_000  # each is a module, so that a billion of them would not end, with or without weights
 _SIZES = (
     "hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads", "num_hidden_layers", "vocab_size",
     "max_position_embeddings", "patch_size",
 )  # fmt: skip
 _UNSTATED = {"max_position_embeddings": -1}  # as OLMo-core exports models that have no table of positions
 _MOST = {  # of what is made as it is written, whatever the weights are
-    "num_labels": 100_000, "num_additional_image_tokens": 10_000, "height": 16_384, "width": 16_384,
+    "num_labels": 100_000, "num_additional_image_tokens": 10_000, "height": 4_096, "width": 4_096, "merge_size": 64,
+    "temporal_patch_size": 64, "extra_ids": 100_000,
 }  # fmt: skip
-_PATTERN_SECONDS = 30  # for all patterns of an adapter together; those of published ones take milliseconds
-_PATTERN_FORMS = (  # in which peft puts them
-    "{}", r"(.*\.)?({})$", r"(^|.*\.){}($|\..*)", r"(?:^|.*?\.){}\.(?P<idx>\d+)\.",
-)  # fmt: skip
-_TRY_PATTERNS = """
-import json, re, sys
-asked = json.load(sys.stdin)
-for number, pattern in enumerate(asked["patterns"]):
-    print(number, flush=True)
-    for form in asked["forms"]:
-        try:
-            compiled = re.compile(form.replace("{}", pattern))
-        except (re.error, OverflowError, RecursionError):
-            continue
-        for name in asked["names"]:
-            compiled.match(name)
-            compiled.fullmatch(name)
-"""
-_ADAPTERS = frozenset((  # kinds that are matrices alone: others of peft load further models by themselves
-    "LORA", "ADALORA", "LOHA", "LOKR", "OFT", "BOFT", "VERA", "IA3", "LN_TUNING", "FOURIERFT", "HRA", "VBLORA",
-    "RANDLORA", "ROAD", "MISS", "C3A", "SHIRA", "DELORA", "HIRA", "TRAINABLE_TOKENS", "PROMPT_TUNING", "P_TUNING",
-    "PREFIX_TUNING", "ADAPTION_PROMPT",
-))  # fmt: skip
 _told: set[Path] = set()
 
 
-def _never_ask() -> None:
+def never_ask() -> None:
     """A second wall: what a model loads by itself (the parts of LLaVA, for one) is not told that nothing is trusted,
     and transformers would ask on standard input; without a time to answer in, it refuses.
     """
@@ -74,7 +51,7 @@ def _never_ask() -> None:
 def pretrained(kind: Any, folder: str | Path, **settings: Any) -> Any:
     """`kind.from_pretrained(folder)` of local files, without foreign code; UserError where the folder needs some."""
     refuse_foreign_code(Path(folder))
-    _never_ask()
+    never_ask()
     if kind.__name__.startswith("Auto"):
         settings["trust_remote_code"] = False  # explicit, since otherwise transformers asks on standard input
     return kind.from_pretrained(folder, local_files_only=True, **settings)
@@ -98,7 +75,23 @@ def pretrained_tokenizer(folder: str | Path) -> Any:
         tokenizer = pretrained(transformers.AutoTokenizer, folder)
         if not isinstance(tokenizer.model_max_length, int | float):
             raise TypeError(f"model_max_length is {tokenizer.model_max_length!r:.60}")
+        merges = getattr(getattr(tokenizer, "backend_tokenizer", None), "model", None)
+        if merges is not None and getattr(merges, "dropout", None):
+            merges.dropout = None  # or each prompt would become other tokens each time
         return tokenizer
+
+
+@contextmanager
+def panics_caught() -> Iterator[None]:
+    """What is written in Rust (tokenizers, safetensors) panics where it should raise, and a panic is no `Exception`:
+    it would end the process. Inside, it is a RuntimeError.
+    """
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise RuntimeError(f"it panics: {error}") from error
 
 
 @contextmanager
@@ -114,7 +107,8 @@ def configured(
     import are no fault of the file.
     """
     try:
-        yield
+        with panics_caught():
+            yield
     except (UserError, ImportError):
         raise
     except Exception as error:
@@ -128,26 +122,54 @@ def pretrained_weights(kind: Any, folder: Path, **settings: Any) -> Any:
     if not safe:
         say_pickled(folder, "pytorch_model*.bin")
     _refuse_larger(settings["config"], folder)
+    refuse_elsewhere(folder)
+    if (folder / "adapter_config.json").is_file():  # transformers would put it over the model, unchecked
+        raise UserError(
+            f"{folder}: holds a whole model (config.json) and an adapter (adapter_config.json), so it does not say"
+            " which is meant: move the adapter's files to a folder of their own and open that with base=FOLDER, or"
+            " remove them"
+        )
     try:
         return pretrained(kind, folder, use_safetensors=safe, weights_only=True, **settings)
     except pickle.UnpicklingError as error:
-        raise _more_than_tensors(folder, error) from None
+        raise more_than_tensors(folder, error) from None
     except Exception as error:
         _blame_settings(kind, folder, settings["config"], error)
         raise
 
 
+def refuse_elsewhere(folder: Path) -> None:
+    """UserError where the index of the weights names anything but files in its folder: those alone are identified."""
+    path = next((folder / name for name in _INDEXES if (folder / name).is_file()), None)
+    if path is None or (folder / _WHOLE[0]).is_file():
+        return
+    try:
+        named = set(json.loads(path.read_text("utf-8"))["weight_map"].values())
+    except (OSError, ValueError, RecursionError, TypeError, KeyError, AttributeError) as error:
+        raise UserError(
+            f"{path}: field 'weight_map': names no file for each tensor ({type(error).__name__}): take the file from"
+            " the model's source again"
+        ) from None
+    kind = ".safetensors" if path.name == _WHOLE[1] else ".bin"
+    for name in sorted(map(str, named)):
+        if len(Path(name).parts) != 1 or not name.endswith(kind) or not (folder / name).is_file():
+            raise UserError(
+                f"{path}: field 'weight_map': {name!r:.120} is no {kind} file in this folder: take all files of the"
+                " model from one source"
+            )
+
+
 def _refuse_larger(config: Any, folder: Path) -> None:
     """UserError where one matrix of the model would have more numbers than the files of its weights have bits."""
     text = config.get_text_config()
-    width = _number(text, "hidden_size")
-    heads = _number(text, "num_attention_heads") * _number(text, "head_dim")
-    sizes = {name: _number(text, name) for name in ("vocab_size", "intermediate_size")}
+    width = stated_size(text, "hidden_size")
+    heads = stated_size(text, "num_attention_heads") * stated_size(text, "head_dim")
+    sizes = {name: stated_size(text, name) for name in ("vocab_size", "intermediate_size")}
     for name, size in {**sizes, "hidden_size": width, "head_dim": heads}.items():
-        _refuse_without_weights(width * size, folder, "config.json", name)
+        refuse_without_weights(width * size, folder, "config.json", name)
 
 
-def _refuse_without_weights(numbers: int, folder: Path, file: str, field: str) -> None:
+def refuse_without_weights(numbers: int, folder: Path, file: str, field: str) -> None:
     """UserError where the files of weights in a folder have fewer bits than a matrix would have numbers."""
     bits = 8 * sum(path.stat().st_size for kind in ("*.safetensors", "*.bin") for path in folder.glob(kind))
     if numbers > bits > 0:
@@ -157,7 +179,8 @@ def _refuse_without_weights(numbers: int, folder: Path, file: str, field: str) -
         )
 
 
-def _number(config: Any, name: str) -> int:
+def stated_size(config: Any, name: str) -> int:
+    """A whole number among the settings of a model; 0 where it is none."""
     value = getattr(config, name, None)
     return value if isinstance(value, int) else 0
 
@@ -188,82 +211,6 @@ def _blame_settings(kind: Any, folder: Path, config: Any, error: Exception) -> N
             pretrained(transformers.GenerationConfig, folder)
 
 
-def pretrained_adapter(peft: Any, model: Any, folder: Path) -> Any:
-    """A PEFT adapter over a model, its weights read as `pretrained_weights` reads them."""
-    refuse_foreign_code(folder)
-    _never_ask()
-    written = json.loads((folder / "adapter_config.json").read_text("utf-8"))
-    _refuse_adapter(written, folder / "adapter_config.json")
-    ranks = written.get("rank_pattern") if isinstance(written.get("rank_pattern"), dict) else {}
-    sizes = [*ranks.items(), *((name, written.get(name)) for name in ("r", "num_virtual_tokens"))]
-    if written.get("peft_type") == "LOKR":
-        sizes = []  # none of its matrices is larger than its layer: a rank above that means full factors
-    for name, rank in sizes:
-        width = _number(model.config.get_text_config(), "hidden_size")
-        _refuse_without_weights(width * rank if isinstance(rank, int) else 0, folder, "adapter_config.json", name)
-    _refuse_endless_patterns(written, (name for name, _ in model.named_modules()), folder / "adapter_config.json")
-    if not (folder / "adapter_model.safetensors").is_file():
-        say_pickled(folder, "adapter_model.bin")
-    try:
-        with configured(
-            folder, "adapter_config.json", "no adapter of this model can be made with these settings and weights",
-            "take the adapter from its source again, or give the model that it was trained on (base=FOLDER)",
-        ):  # fmt: skip
-            return peft.PeftModel.from_pretrained(model, str(folder), local_files_only=True)
-    except UserError as error:
-        if isinstance(error.__cause__, pickle.UnpicklingError):
-            raise _more_than_tensors(folder, error.__cause__) from None
-        raise
-
-
-def _refuse_adapter(written: dict[str, Any], path: Path) -> None:
-    """UserError for a kind of adapter that is not known to be matrices alone, and for one of very many layers."""
-    if (kind := str(written.get("peft_type")).upper()) not in _ADAPTERS:
-        raise UserError(
-            f"{path}: field 'peft_type': no adapter of the kind {kind!r:.60} is read, since it may load further models:"
-            f" merge it into its model where you trust it; read are {', '.join(sorted(_ADAPTERS))}"
-        )
-    copied = written.get("layer_replication")
-    ends = [each for each in copied if isinstance(each, list) and len(each) == 2] if isinstance(copied, list) else []
-    layers = sum(high - low for low, high in ends if isinstance(low, int) and isinstance(high, int) and high > low)
-    if layers > _MOST_LAYERS:
-        raise UserError(f"{path}: field 'layer_replication': no model has {layers:,} layers; restore the file")
-
-
-def _refuse_endless_patterns(written: dict[str, Any], names: Iterable[str], path: Path) -> None:
-    """UserError where a pattern in the settings of an adapter does not end on the names of the model's modules.
-
-    peft matches them, as regular expressions, against the name of every module; they are tried before in a process of
-    their own.
-    """
-    patterns = sorted({text for text in _texts(written) if any(sign in text for sign in "*+{")})
-    if not patterns:
-        return
-    asked = json.dumps({"patterns": patterns, "forms": _PATTERN_FORMS, "names": list(names)})
-    command = [sys.executable, "-I", "-S", "-c", _TRY_PATTERNS]
-    try:
-        subprocess.run(command, input=asked.encode(), capture_output=True, timeout=_PATTERN_SECONDS, check=False)
-    except subprocess.TimeoutExpired as late:
-        reached = (late.stdout or b"0").split()[-1]
-        raise UserError(
-            f"{path}: the pattern {patterns[int(reached)]!r:.120} takes more than {_PATTERN_SECONDS} s on the names"
-            " of the model's modules, and may never end: list the names of the modules instead"
-        ) from None
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """Every text in nested JSON values, names of fields included."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for name, inner in value.items():
-            yield name
-            yield from _texts(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _texts(inner)
-
-
 def refuse_foreign_code(folder: Path) -> None:
     """UserError, with the file and the field that ask, where this folder cannot be used without running code of others.
 
@@ -284,7 +231,7 @@ def refuse_foreign_code(folder: Path) -> None:
             deep = _DEPTH.fullmatch(name)
             if not isinstance(value, int | float):
                 continue
-            most = _MOST_LAYERS if deep else _MOST.get(name, math.inf)
+            most = MOST_LAYERS if deep else _MOST.get(name, math.inf)
             if value > most or (name in _SIZES and value < 1 and value != _UNSTATED.get(name)):
                 raise UserError(f"{path}: field {name!r}: no model has {value:,}; restore the file from its source")
         for field, asks in _asked(settings):
@@ -369,7 +316,8 @@ def _objects(value: Any) -> Iterator[dict[str, Any]]:
             waiting.extend(each)
 
 
-def _more_than_tensors(folder: Path, error: Exception) -> UserError:
+def more_than_tensors(folder: Path, error: Exception) -> UserError:
+    """What torch's loader of nothing but tensors refused, as a message."""
     why = next((line.strip() for line in str(error).splitlines() if "Unsupported" in line), "it holds other objects")
     return UserError(
         f"{folder}: its pickled weights hold more than tensors ({why[:200]}), and loading them would run code: refused;"

@@ -21,6 +21,7 @@ from dikast.core.runs.run_files import (
     recorded,
     refuse_special,
 )
+from dikast.engines.local.trusted import refuse_elsewhere
 from dikast.training.models.tensor_files import SIZES
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ class Weights:
             return {}
         if not index.is_file():
             raise UserError(f"{self.folder}: no weights (neither {_WHOLE} nor {_INDEX}): save the model in that format")
+        refuse_elsewhere(self.folder)
         placed = read_json(index).get("weight_map")
         if not isinstance(placed, dict) or not placed or not all(isinstance(each, str) for each in placed.values()):
             raise DataError("names no file for each tensor: save the model again", path=str(index), field="weight_map")

@@ -5,6 +5,7 @@ torchvision even to be created, so `clips` stands in for it. Images are resized 
 (`backend="pil"`), whether or not torchvision is installed, so that the same image gives the same numbers.
 """
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -27,7 +28,8 @@ FAMILIES = {
     "qwen3_vl": "Qwen3-VL",
 }
 
-_MOST_EDGE = 16_384  # pixels
+_MOST_EDGE = 4_096  # pixels
+_MOST_PIXELS = 2**26  # that a picture may be made of
 _REMEMBERED = 256 * 2**20  # bytes of tensors
 _PARTS = ("image_processor", "tokenizer")
 
@@ -53,6 +55,8 @@ class Vision:
         self.video_token_id = int(ids(self.video_token)) if clips is not None else None
         self.placeholders = tuple(token for token in (self.image_token, self.video_token) if token)
         self.types_tokens = bool(getattr(processor, "return_mm_token_type_ids", False))  # older ones have none
+        counts = hasattr(processor.image_processor, "merge_size")  # all pixels, whatever the sides are
+        self._edge = 0 if counts else _shortest_edge(processor.image_processor)
         self._counts_images = "batch_num_images" in processor.image_processor.model_input_names
         self.remembered: Bounded[object, Seen] = Bounded(_REMEMBERED, lambda seen: seen.bytes)  # the latest
         if clips is not None:
@@ -65,6 +69,13 @@ class Vision:
     def process(self, pictures: "Sequence[Picture]", clips: Sequence[Clip] = ()) -> Processed:
         """The first part of `see`, which takes nearly all of its time: the tensors. Several threads may call it."""
         images = shown = None
+        for width, height in (picture.size for picture in pictures):
+            if self._edge**2 * max(width, height) > _MOST_PIXELS * min(width, height):
+                raise EngineError(
+                    f"this model makes the shorter side of each picture {self._edge} pixels long, and one of {width} x"
+                    f" {height} would be too large then: cut it",
+                    kind="bad_media",
+                )
         if pictures:
             given = [list(pictures)] if self._counts_images else list(pictures)
             images = self.processor.image_processor(given, return_tensors="pt")
@@ -122,8 +133,8 @@ def load_vision(folder: Path, config: Any, tokenizer: Any, *, as_video: bool = T
     try:
         base: Any = PROCESSOR_MAPPING[type(config)]
         images = pretrained(AutoImageProcessor, folder, backend="pil")
-        edge = dict(images.size or {}).get("shortest_edge") or 0
-        if edge > _MOST_EDGE and not hasattr(images, "merge_size"):  # where it is a number of pixels
+        edge = _shortest_edge(images)
+        if edge > _MOST_EDGE:
             raise UserError(f"{folder}: its image processor makes sides of {edge:,} pixels of each picture")
         settings, _ = base.get_processor_dict(folder, local_files_only=True)
         processor = _without_video(base).from_args_and_dict([images, tokenizer], settings)
@@ -132,6 +143,12 @@ def load_vision(folder: Path, config: Any, tokenizer: Any, *, as_video: bool = T
         raise
     except Exception as error:  # whatever a processor of any family raises
         return f"its image processor cannot be made ({error}): {TORCHVISION_CURE}; see `dikast doctor`"
+
+
+def _shortest_edge(images: Any) -> int:
+    """Pixels of the shorter side of every resized picture; of a square one where the setting counts all its pixels."""
+    edge = dict(images.size or {}).get("shortest_edge") or 0
+    return math.isqrt(edge) if hasattr(images, "merge_size") else edge
 
 
 def _without_video(base: type[Any]) -> type[Any]:
