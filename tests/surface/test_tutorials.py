@@ -86,13 +86,13 @@ def the_new_judge_is_better(folder: Path) -> None:
     """
     with (folder / "late/new.csv").open(newline="") as new, (folder / "late/replies.csv").open(newline="") as labelled:
         held_out, seen = ({row["id"] for row in csv.DictReader(each)} for each in (new, labelled))
-    assert len(held_out) == 80
+    assert len(held_out) == 240
     assert not held_out & seen
     runs = [folder / "runs/new-first", folder / "runs/new-own"]
     old, own = (each["audit"]["tables"] for each in dikast.report(runs).numbers["runs"])
     assert figure(own, "agreement", "value")["value"] > figure(old, "agreement", "value")["value"]
     assert figure(own, "rival", "difference")["low"] > 0
-    assert figure(own, "rival", "difference")["n"] == 80
+    assert figure(own, "rival", "difference")["n"] == 240
 
 
 def figure(tables: dict[str, Any], table: str, column: str) -> dict[str, Any]:
