@@ -1,6 +1,7 @@
 """`dikast annotate` with 50 raters at once: how long after a label the next page is there.
 
-By itself: `python -m benchmarks.labelling --raters 50`. Each rater takes from one to three seconds a pair.
+By itself: `python -m benchmarks.labelling --raters 50`. Each rater takes from one to three seconds a pair. `--items`
+gives raters more pairs than they come to, `--owner` opens the owner's page, which asks for its figures every 5 seconds.
 """
 
 import argparse
@@ -18,7 +19,7 @@ import orjson
 from benchmarks.view import cpu
 
 
-def measured(raters: int, pairs: int) -> tuple[list[float], float]:
+def measured(raters: int, pairs: int, items: int, *, owner: bool) -> tuple[list[float], float]:
     """Seconds from each label to the next page, the label being on disk in between; processor seconds of a label."""
     sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
     from annotation.labelling_here import Served, label, read
@@ -29,7 +30,7 @@ def measured(raters: int, pairs: int) -> tuple[list[float], float]:
         async with aiohttp.ClientSession() as session:
             async with session.get(link) as answer:
                 page = read(await answer.text())
-            while page["task"] is not None:
+            for _ in range(pairs):
                 await asyncio.sleep(draw.uniform(1.0, 3.0))
                 began = time.monotonic()
                 page = read(await label(session, link, "a", page["task"]))
@@ -37,14 +38,24 @@ def measured(raters: int, pairs: int) -> tuple[list[float], float]:
 
     with tempfile.TemporaryDirectory() as made:
         rows = (
-            {"id": str(k), "instruction": "Which?", "response_a": "this", "response_b": "that"} for k in range(pairs)
+            {"id": str(k), "instruction": "Which?", "response_a": "this", "response_b": "that"} for k in range(items)
         )
-        items = Path(made) / "pairs.jsonl"
-        items.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
-        served = Served(items, Path(made) / "labels", "--pairs", "--raters", raters).start()
+        file = Path(made) / "pairs.jsonl"
+        file.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+        served = Served(file, Path(made) / "labels", "--pairs", "--raters", raters).start()
+
+        async def watching() -> None:
+            async with aiohttp.ClientSession() as session:
+                while True:
+                    async with session.get(served.links["progress"]) as answer:
+                        await answer.read()
+                    await asyncio.sleep(5)
 
         async def every() -> None:
+            watch = asyncio.create_task(watching()) if owner else None
             await asyncio.gather(*(one(served.links[str(n)], random.Random(n)) for n in range(1, raters + 1)))
+            if watch is not None:
+                watch.cancel()
 
         assert served.process is not None
         before = cpu(served.process.pid)
@@ -59,8 +70,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--raters", type=int, default=50)
     parser.add_argument("--pairs", type=int, default=20)
+    parser.add_argument("--items", type=int, help="pairs in the file (as many as each rater labels)")
+    parser.add_argument("--owner", action="store_true", help="with the owner's page open")
     given = parser.parse_args()
-    seconds, spent = measured(given.raters, given.pairs)
+    seconds, spent = measured(given.raters, given.pairs, given.items or given.pairs, owner=given.owner)
     waits = 1000 * np.array(seconds)
     most = np.quantile(waits, 0.95)
     print(f"{len(waits):,} labels: median {np.median(waits):.1f} ms, 95 of 100 within {most:.1f} ms")

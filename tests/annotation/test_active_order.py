@@ -4,6 +4,7 @@ import asyncio
 import math
 import random
 import sqlite3
+import time
 from pathlib import Path
 from typing import Any
 
@@ -206,6 +207,37 @@ def test_a_label_taken_back_while_the_page_is_made(tmp_path: Path) -> None:
         for left in (5, 4):
             page = asyncio.run(server._progress(request))
             assert f"(n = {left})" in str(getattr(page, "text", "")), left
+        store.close()
+
+
+class Long(LabelStore):
+    """A store of so many questions that reading its labels takes a while."""
+
+    def labels(self) -> list[Labelled]:
+        """As from a large table."""
+        time.sleep(0.5)
+        return super().labels()
+
+
+def test_labels_are_taken_while_the_page_of_the_owner_is_made(tmp_path: Path) -> None:
+    """Of 300,000 tasks the page takes seconds, in which every rater waited."""
+    items = runs.write_jsonl(tmp_path / "i.jsonl", runs.rows(3))
+    questions = read_questions(str(items), {}, load_rubric("helpfulness"), "absolute")
+    with opened(tmp_path / "labels", questions, Shares()) as session:
+        store = Long(tmp_path / "labels")
+        server = LabelServer(store, session.questions, session.owner)
+        request = make_mocked_request("GET", "/", match_info={"token": session.owner})
+
+        async def meanwhile() -> int:
+            page, labelled = asyncio.create_task(server._progress(request)), 0
+            await asyncio.sleep(0.1)
+            while not page.done() and (due := store.due(1)) is not None:
+                labelled += await server._written(store.label(due.id, "3"))
+            assert not page.done()
+            assert "of 3 labels" in str(getattr(await page, "text", ""))
+            return labelled
+
+        assert asyncio.run(meanwhile()) == 3
         store.close()
 
 

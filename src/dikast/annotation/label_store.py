@@ -6,9 +6,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from copy import copy
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from dikast.annotation.active_order import Priority, chances
 from dikast.annotation.assignment import RaterTask
@@ -82,7 +83,7 @@ class LabelStore:
         not put the log into the database when it is closed, and while it is open the other does not either.
         """
         with database_at(self.path):
-            self._db = sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+            self._db = self._reader()
             found = self._db.execute("pragma user_version").fetchone()[0]
             tables = self._db.execute("select count(*) from sqlite_master").fetchone()[0]
         self._active, self.begun = found == _ACTIVE, found in (VERSION, _ACTIVE)
@@ -100,6 +101,9 @@ class LabelStore:
             self._writing.execute("pragma synchronous=full")
             self._writing.execute("pragma foreign_keys=on")
         self._identity = identity_of(self.path)
+
+    def _reader(self) -> sqlite3.Connection:
+        return sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
 
     def begin(
         self,
@@ -209,13 +213,13 @@ class LabelStore:
         return {name: (done, due) for name, done, due in rows}
 
     @contextmanager
-    def one_moment(self) -> Iterator[None]:
-        """All that is read inside is of one moment, whatever is written meanwhile."""
-        self._db.execute("begin")
-        try:
-            yield
-        finally:
-            self._db.execute("commit")
+    def one_moment(self) -> Iterator[Self]:
+        """The store to be read, in any thread: all of it is of one moment, whatever is written meanwhile."""
+        with closing(self._reader()) as db:
+            db.execute("begin")
+            moment = copy(self)
+            moment._db = db
+            yield moment
 
     def open_questions(self) -> set[str]:
         """The questions that a rater has yet to answer, without practice and repeats."""

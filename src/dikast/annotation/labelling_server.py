@@ -155,15 +155,18 @@ class LabelServer:
     async def _progress(self, request: web.Request) -> web.StreamResponse:
         if hashed(request.match_info["token"]) != self._owner:
             raise web.HTTPNotFound
-        with self.store.one_moment():
-            labels, chances, due = self.store.labels(), self.store.chances(), self.store.open_questions()
-            counts = self.store.counts()
-        found = await asyncio.to_thread(progress, self.questions, labels, self.judged, chances)
+        return html(await asyncio.to_thread(self._figures))
+
+    def _figures(self) -> str:
+        """The owner's page, made beside the labels that arrive meanwhile: of many questions it takes seconds."""
+        with self.store.one_moment() as now:
+            labels, chances, due, counts = now.labels(), now.chances(), now.open_questions(), now.counts()
+        found = progress(self.questions, labels, self.judged, chances)
         left = left_to_label(self.questions, labels, due, self.judged)
         rule = stop_rule(found["mean (0 to 1)"], self.aim, left)
         figures = [(name, _figure_text(each)) for name, each in found.items()]
         kind: Kind = next((each.kind for each in self.questions.values()), "absolute")
-        return html(render_owner(counts, figures, rule, self.name, kind))
+        return render_owner(counts, figures, rule, self.name, kind)
 
     def _who(self, request: web.Request) -> int:
         """The rater of a link, within the rate limit; 404 for an unknown link, without further details."""

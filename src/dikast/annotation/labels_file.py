@@ -30,8 +30,8 @@ def write_labels(folder: Path, store: LabelStore, questions: Mapping[str, ToLabe
     formula have an apostrophe in front, which the audit knows. `labelled.jsonl` has an item for each labelled question,
     with its rubric and one gold label, for `dikast train` and `dikast corpus convert`.
     """
-    with store.one_moment():
-        raters, labels, chances, trail = list(store.counts()), store.labels(), store.chances(), store.trail()
+    with store.one_moment() as now:
+        raters, labels, chances, trail = list(now.counts()), now.labels(), now.chances(), now.trail()
     given: dict[str, dict[str, str]] = {}
     for each in labels:
         if each.kind == "item" and each.value != SKIPPED:
