@@ -4,6 +4,7 @@ import asyncio
 import importlib
 import inspect
 import json
+import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,7 +14,7 @@ import orjson
 import pytest
 
 import dikast
-from dikast.core.errors import UserError
+from dikast.core.errors import DataError, UserError
 from dikast.ranking.rank_options import RankOptions
 from runs import dikast_here, pairs, rows, write_jsonl
 
@@ -129,7 +130,7 @@ def test_own_columns_and_own_rubric() -> None:
         ({"read": "maybe"}, "read: expected 'auto', 'only' or 'never', got 'maybe'"),
         ({"scale": "5-1"}, "runs backwards"),
         ({"budget": "cents=3"}, "write calls=N"),
-        ({"budget": 5}, r"--budget '5': write calls=N, tokens=N or money=N \(money=5 for an amount\)"),
+        ({"budget": 5}, r"budget='5': write calls=N, tokens=N or money=N \(money=5 for an amount\)"),
         ({"max_failures": 3}, r'max_failures is an option of the command line alone: run.summary\["status"\]'),
         ({"report": "page.html"}, r"dikast.report\(run, FILE\) writes a report"),
         ({"one_order": True}, "unknown keyword 'one_order'"),
@@ -165,7 +166,7 @@ def test_limits_may_be_given_as_values() -> None:
 def test_all_mistakes_at_once() -> None:
     with pytest.raises(UserError) as mistakes:
         dikast.compare(pairs(2), "mock:nobody", "helpfulnes", equal="heads", budget="x")
-    for told in ("heads", "helpfulness", "--budget", "nobody"):
+    for told in ("heads", "helpfulness", "budget=", "nobody"):
         assert told in str(mistakes.value)
     with pytest.raises(UserError) as mistakes:
         dikast.grade(
@@ -193,7 +194,7 @@ def test_errors_name_the_row_and_not_a_file_that_nobody_knows(tmp_path: Path) ->
             lambda: dikast.compare(rows(3), "mock:oracle", "helpfulness"),
         ),
         (
-            "the columns are q, a: name it with --map instruction=q --map response=a",
+            "the columns are q, a: name it with map={'instruction': 'q', 'response': 'a'}",
             lambda: dikast.grade([{"q": "Why?", "a": "Because."}], "mock:oracle", "helpfulness"),
         ),
         ("rows: there is no column 'nope'", lambda: dikast.audit([{"a": 1, "b": 2}], score="nope", gold=["b"])),
@@ -304,3 +305,41 @@ def test_a_judge_is_proved_as_by_the_command(tmp_path: Path) -> None:
     again = dikast.prove(dikast.open_engine("mock:oracle,r=1"), calls=200, out=str(tmp_path / "called"))
     assert again.to_dict() == proof.to_dict()
     assert set(inspect.signature(dikast.prove).parameters) >= {"judge", "out", "watch", "calls", "seed", "budget"}
+
+
+def test_errors_name_keywords_and_not_flags(tmp_path: Path) -> None:
+    """A cure that names a flag cannot be copied into Python."""
+    rows = {"question": "q", "notes": "x y", "model_says": "This is what it says."}
+    two = {"question": "q", "answer": "Paris", "gpt4_response": "It is Paris."}
+    off = [{"prompt": "q", "answer": "a", "gold": 9}]
+    twice = [{"id": 1, "prompt": "q", "answer": "a"}] * 2
+    verdicts = [{"judge_score": 3, "human_score": 4}] * 3
+
+    def graded(rows: list[dict[str, Any]], **options: Any) -> dikast.Run:
+        return dikast.grade(rows, "mock:constant", "helpfulness", **options)
+
+    mistakes: list[tuple[Callable[[], Any], str]] = [
+        (lambda: graded([rows]), "name it with map={'response': 'model_says'}"),
+        (
+            lambda: dikast.compare([two], "mock:constant", "helpfulness"),
+            "name both with map={'response_0': 'answer', 'response_1': 'gpt4_response'}",
+        ),
+        (
+            lambda: graded(off),
+            "scale='1-10' puts the rubric on it; equate='1-10' says that gold has a scale of its own;",
+        ),
+        (lambda: graded(off), "map={'gold': 'COLUMN'} takes another column"),
+        (lambda: graded(twice), "map={'id': ''}"),
+        (lambda: graded([{"prompt": "q", "answer": "a"}], samples=3), "set temperature=, such as 1.0"),
+        (lambda: dikast.audit(verdicts, scale="1-2"), "mark values that stand for a failure with failed=VALUE"),
+        (lambda: dikast.audit(verdicts, scale="1-2"), "go on with allow_unread=True, which"),
+        (lambda: dikast.report([{"question": "a", "verdict_1": 3, "verdict_2": 4}]), "score='verdict_1'"),
+    ]
+    for call, told in mistakes:
+        with pytest.raises(UserError) as caught:
+            call()
+        assert told in str(caught.value), str(caught.value)
+        assert not re.search(r"--(map|scale|equate|failed|score|gold|temperature|allow)", str(caught.value))
+    with pytest.raises(DataError) as located:
+        graded(twice)
+    assert (located.value.path, located.value.line, located.value.field) == ("rows", 1, "id")

@@ -293,8 +293,7 @@ class GoldCheck:
         listed = ", ".join(map(repr, self.like))
         verb = "look" if len(self.like) > 1 else "looks"
         cure = self.named or (
-            f"--map {shlex.quote(f'gold={name}')} names it as gold, or audit the run with --gold-file ITEMS --gold "
-            f"{shlex.quote(name)}"
+            f"--map {shlex.quote(f'gold={name}')} names it as gold (the same command with it asks nothing twice)"
         )
         return (f"{listed} {verb} like gold, kept as metadata: {cure}",)
 

@@ -20,6 +20,10 @@ from dikast.core.text import Located, counted, near_miss, one_line, parse_locate
 
 RUBRIC_KEYS = ("name", "criterion", "scale", "levels", "weight", "lower_is_better")
 _WHOLE = re.compile(r"-?\d{1,18}")  # keys of a JSON object are text, also where they are numbers
+_SEVERAL = (
+    "several rubrics make a sheet: write a YAML file such as criteria: [{name: right, criterion: 'Is it "
+    "right?'}, {name: short, criterion: 'Is it short?'}], and give its name"
+)
 _SETTLED = 2_000_000_000  # nanoseconds; file systems' clocks have steps of this length, which hide a second change
 _MOST_GAPS = 1000  # levels looked at in search of missing ones
 _LONGEST_NAME = 40  # characters of a name made of a criterion
@@ -154,6 +158,8 @@ def load_rubric(source: "str | Path | Mapping[str, Any] | Rubric | Sheet", *, ro
         near = near_miss(str(source), _builtin_names())
         word = str(source) if str(source).isalpha() and not near else ""
         criterion = f"Is the answer good in this respect: {word}?" if word else "Is the answer polite?"
+        if len([each for each in str(source).split(",") if each.strip()]) > 1:
+            raise UserError(f"{source}: {_SEVERAL}") from None
         raise UserError(
             f"{path}: there is no such rubric file, and no built-in rubric of that name"
             f' (built in: {", ".join(_builtin_names())}; or write a criterion in words: "{criterion}")'

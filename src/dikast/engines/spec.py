@@ -13,7 +13,7 @@ from dikast.core.errors import DikastError, UserError
 from dikast.core.secrets import looks_secret, names_a_secret, without_secrets
 from dikast.core.text import near_miss
 from dikast.engines.base import ClosingEngine, Engine
-from dikast.engines.http.providers import PROVIDERS, spelling
+from dikast.engines.http.providers import PROVIDERS, of_page, spelling
 from dikast.engines.options import options_of, read_options
 
 GROUP = "dikast.engines"
@@ -115,6 +115,8 @@ def _opened(spec: str | Engine, options: Mapping[str, Any]) -> Engine:
         if not hasattr(spec, "stream"):
             raise UserError(f"expected an engine or its spec, got {type(spec).__name__}: {_offered()}")
         return spec
+    if page := of_page(spec):
+        raise UserError(f"engine {spec!r}: the page of a model of the Hub: write {page}")
     scheme, target, written = parse_spec(spec.strip())
     given: dict[str, Any] = {**written, **options}
     if not scheme and target and os.path.isdir(target):

@@ -44,6 +44,8 @@ _MEANT = {  # names of options in other programs
     **dict.fromkeys(("base-url", "url", "api-base"), "the address is part of --judge: http://HOST:PORT/v1#MODEL"),
     **dict.fromkeys(("num-samples", "repeat", "k"), "--samples N asks each question N times"),
     **dict.fromkeys(("columns", "column", "mapping"), "--map FIELD=COLUMN reads a field from a column"),
+    "system": "a column `model` or `system` names the system of each response, and answers of several systems in files "
+    "of their own are named after these; `dikast audit RUN --system COLUMN` takes another column",
     **dict.fromkeys(("resume", "continue", "overwrite"), "running the same command again resumes; no option is needed"),
     **dict.fromkeys(("by", "slice", "group-by"), "`dikast audit RUN --by COLUMN` and `dikast report` slice a run"),
     **dict.fromkeys(

@@ -39,7 +39,7 @@ from dikast.surface.judge_runs import (
     tell_columns,
     tell_equal,
 )
-from dikast.surface.keywords import ROWS, Groups, filled, named_rows, show_keywords
+from dikast.surface.keywords import ROWS, Groups, filled, named_rows, show_keywords, told_in_keywords
 from dikast.surface.progress import telling
 from dikast.surface.verbs import leaves_of
 
@@ -49,6 +49,7 @@ Judges = str | Engine | Sequence[str | Engine]
 Rows = Iterable[Item | dict[str, Any]]
 
 
+@told_in_keywords
 @near_keywords()
 def grade(items: Any, judge: Judges, rubric: Rubrics | None = None, **options: Any) -> Run:
     """Score every response of every item; `dikast grade` as a function, with its flags as keywords.
@@ -64,12 +65,14 @@ def grade(items: Any, judge: Judges, rubric: Rubrics | None = None, **options: A
     return _judged("grade", items, judge, rubric, **options)
 
 
+@told_in_keywords
 @near_keywords()
 def compare(items: Any, judge: Judges, rubric: Rubrics | None = None, **options: Any) -> Run:
     """Decide which response is better, in both orders; `dikast compare` as a function. Parameters as of `grade`."""
     return _judged("compare", items, judge, rubric, **options)
 
 
+@told_in_keywords
 @near_keywords()
 def rank(items: Any, judge: Judges, rubric: Rubrics | None = None, **options: Any) -> Run:
     """Order the responses of each item from best to worst; `dikast rank` as a function. Parameters as of `grade`.

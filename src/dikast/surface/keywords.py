@@ -1,12 +1,14 @@
 """What the verbs as functions share: keywords as dataclasses of options, and rows in memory named in errors."""
 
 import dataclasses
+import functools
 import inspect
 import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from dikast.core.checking import Mistakes, fit, keys_of, unknown_keyword
 from dikast.core.errors import DikastError
@@ -87,7 +89,56 @@ def show_keywords(
             for name, key in keys_of(kind).items()
             if name not in own
         ]
-    function.__signature__ = signature.replace(parameters=named)  # type: ignore[attr-defined]  # read by inspect
+    wrapped: Any = function
+    while wrapped is not None:  # each wrapper looks up the keywords of its own
+        wrapped.__signature__ = signature.replace(parameters=named)  # read by inspect
+        wrapped = getattr(wrapped, "__wrapped__", None)
+
+
+Wrapped = TypeVar("Wrapped", bound=Callable[..., Any])
+_COMMAND = r"`?dikast [a-z]+[^;:)`]*"  # of which the flags stay flags
+_MAPS = r"--map (?:'[^']*'|[^\s;,)]+)(?: --map (?:'[^']*'|[^\s;,)]+))*"
+_FLAG = r"--(?P<name>[a-z][a-z-]+)(?: (?P<value>'[^']*'|[A-Z][A-Z,|]+\b|[\w@./<-]*[\d_@./<][\w@./<-]*\w|none\b))?"
+_SPELT_APART = {"id": "key", "mean": "means"}  # keywords that are called otherwise than their flags
+
+
+def told_in_keywords(function: Wrapped) -> Wrapped:
+    """A function whose errors name its keywords where they would name the flags of the command line."""
+
+    @functools.wraps(function)
+    def wrapped(*args: Any, **keywords: Any) -> Any:
+        try:
+            return function(*args, **keywords)
+        except DikastError as error:
+            known = inspect.signature(wrapped).parameters
+            error.args = (in_keywords(str(error), {name: each.annotation is bool for name, each in known.items()}),)
+            raise
+
+    return cast(Wrapped, wrapped)
+
+
+def in_keywords(told: str, known: Mapping[str, bool]) -> str:
+    """A message with flags as the keywords that are `known` (of each, whether it is true or false): `--scale 1-5` as
+    `scale='1-5'`, `--map response=output` as `map={'response': 'output'}`.
+    """
+
+    def spelt(match: re.Match[str]) -> str:
+        text = match[0]
+        if text.startswith(("dikast ", "`")):
+            return text
+        if text.startswith("--map ") and "map" in known:
+            pairs = [each.partition("=")[::2] for each in shlex.split(text) if each != "--map"]
+            return f"map={dict(pairs)}"
+        flag = match["name"] or ""
+        name = _SPELT_APART.get(flag, flag.replace("-", "_"))
+        if name not in known:
+            return text
+        value = (match["value"] or "").strip("'")
+        if known[name]:
+            return f"{name}=True" + f" {match['value']}" * bool(value)
+        return f"{name}={value if value.isupper() or not value else repr(value)}"
+
+    return re.sub(f"{_COMMAND}|{_MAPS}|{_FLAG}", spelt, told)
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from dikast.probes.probe_options import ProveOptions
 from dikast.surface.commands.audit_command import completed, recognised
 from dikast.surface.commands.report_command import written_report
 from dikast.surface.judge_runs import probed_judge, tell_columns
-from dikast.surface.keywords import ROWS, filled, named_rows, show_keywords
+from dikast.surface.keywords import ROWS, filled, named_rows, show_keywords, told_in_keywords
 from dikast.surface.prove_page import prove_judge
 from dikast.surface.report.report_file import Written
 from dikast.surface.report.report_options import ReportOptions
@@ -36,6 +36,7 @@ _REPORT = {"report": ReportOptions, "media": MediaOptions}
 _PROOF = {"formats": ProbedFormatOptions, "asked": ProveOptions, "replies": ReplyOptions, "spend": SpendOptions}
 
 
+@told_in_keywords
 def audit(
     source: Any,
     *,
@@ -61,6 +62,7 @@ def audit(
     return found
 
 
+@told_in_keywords
 def report(
     runs: Any,
     out: str | Path | Sequence[str | Path] = (),
@@ -86,6 +88,7 @@ def report(
         return written_report(told, derived)
 
 
+@told_in_keywords
 def prove(judge: str | Engine, *, out: str | Path | None = None, watch: Watcher | None = None, **options: Any) -> Proof:
     """What a judge can do on items with exact gold; `dikast prove` as a function, with its flags as keywords.
 

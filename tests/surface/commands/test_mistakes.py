@@ -63,8 +63,12 @@ FILES = {
     "notes.txt": "some text\n",
     "bare.csv": "Why?,Because it is so.,3\nHow?,By doing it.,4\n",
     "verdicts.csv": "question,judge_score\nq,3\n",
+    "q_text.csv": "q_text,says\nWhat is it?,It is this.\n",
+    "said.csv": "question,answer,gpt4_response\nWhere?,Paris,It is Paris\n",
+    "given.csv": "id,judge_score,mine\na,3,4\nb,4,4\n",
     "ok.jsonl": '{"question": "q", "answer": "a"}\n',
 }
+HUB = "https://huggingface.co"
 J, R, O = "--judge mock:constant", "--rubric helpfulness", "--out run"  # noqa: E741 - as short as the commands are long
 ASK = f"{J} {R} {O}"
 MISTAKES = [
@@ -129,6 +133,17 @@ MISTAKES = [
     ("grade https://user:secret@example.com/a.csv " + ASK, "a name or password", "download the file"),
     ("grade ftp://example.com/a.csv " + ASK, "ftp:// is not read here", "download the file and give its path"),
     ("grade hf://models/ORG/NAME " + ASK, "hf://", "datasets"),
+    (f"grade {HUB}/datasets/org/set " + ASK, "a page of the Hugging Face Hub", "write hf://datasets/org/set\n"),
+    ("grade huggingface.co/datasets/org/set/ " + ASK, "a page of the", "write hf://datasets/org/set\n"),
+    (f"grade {HUB}/datasets/org/set/blob/main/a/b.csv " + ASK, "a page", "write hf://datasets/org/set@main/a/b.csv\n"),
+    (f"grade {HUB}/datasets/org/set/tree/main " + ASK, "a page of the", "write hf://datasets/org/set@main\n"),
+    (
+        f"grade {HUB}/datasets/org/set/viewer/default/test?row=3 " + ASK,
+        "a page of the",
+        "write 'hf://datasets/org/set?config=default&split=test'\n",
+    ),
+    ("grade q_text.csv " + ASK, "the columns are q_text, says", "--map instruction=q_text --map response=says"),
+    ("compare said.csv " + ASK, "could each be the response", "--map response_0=answer --map response_1=gpt4_response"),
     # gold
     ("grade gold.csv " + ASK, "gold does not lie on its scale", "--equate"),
     ("grade thousand.csv " + ASK, "1,234", "--equate"),
@@ -144,6 +159,26 @@ MISTAKES = [
     (f"grade qa.csv --jugde mock:constant {R} {O}", "there is no option --jugde", "did you mean --judge?"),
     (f"grade qa.csv {R} {O}", "--judge is missing", "--judge (openai:MODEL, hf:ORG/NAME"),
     (f"grade {ASK}", "items is missing", "dikast grade FILE"),
+    (f"grade qa.csv --judge {HUB}/Qwen/Qwen3-4B {R} {O}", "the page of a model", "write hf:Qwen/Qwen3-4B\n"),
+    (f"grade qa.csv --judge hf:{HUB}/Qwen/Q/tree/v1 {R} {O}", "the page of a model", "write hf:Qwen/Q@v1\n"),
+    (f"grade qa.csv --judge gpt4 {R} {O}", "names no scheme", "did you mean 'openai:gpt-4'?"),
+    (f"grade qa.csv --judge claude {R} {O}", "names no scheme", "did you mean 'anthropic:MODEL'?"),
+    (
+        f"grade qa.csv --judge groq:llama-3.3-70b-versatile {R} {O}",
+        "unknown scheme 'groq'",
+        "'https://api.groq.com/openai/v1#llama-3.3-70b-versatile,key_env=GROQ_API_KEY'",
+    ),
+    (
+        f"grade qa.csv --judge deepseek-chat {R} {O}",
+        "names no scheme",
+        "'https://api.deepseek.com/v1#deepseek-chat,key_env=DEEPSEEK_API_KEY'",
+    ),
+    (f"grade qa.csv --judge llama3:8b {R} {O}", "unknown scheme 'llama3'", "did you mean 'ollama:llama3:8b'?"),
+    (
+        f"grade qa.csv {J} --rubric right,short {O}",
+        "several rubrics make a sheet",
+        "criteria: [{name: right, criterion:",
+    ),
     # rubrics
     (f"grade qa.csv {J} --rubric criteria.yaml {O}", "criteria.yaml:1", "did you mean 'criterion'"),
     (f"grade qa.csv {J} --rubric words.yaml {O}", "words.yaml:1", "such as criterion: Is it polite?"),
@@ -167,6 +202,7 @@ MISTAKES = [
     ("grade qa.csv --question Q " + ASK, "there is no option --question", "--map instruction=COLUMN reads it"),
     (f"grade qa.csv --judge http://localhost:9/v1#m,temperature=0.5 {R} {O}", "'temperature'", "--temperature 0.5"),
     (f"--judge mock:constant grade qa.csv {R} {O}", "there is no option --judge", "options stand behind the verb"),
+    ("grade qa.csv --system model " + ASK, "there is no option --system", "`dikast audit RUN --system COLUMN`"),
     ("grade qa.csv --resume " + ASK, "there is no option --resume", "running the same command again resumes"),
     ("grade qa.csv --samples 3 " + ASK, "several samples at temperature 0 are all the same", "--temperature"),
     ("grade qa.csv --samples 0 " + ASK, "--samples", "greater than or equal to 1"),
@@ -195,6 +231,8 @@ MISTAKES = [
     ("audit qa.csv", "no column is recognised as the judge's verdicts", "--score human_score, if it is not people's"),
     ("audit rater.csv", "no column is recognised as the judge's verdicts", "--score 'Judge points (1-5)'"),
     ("audit qa.csv --score scor", "there is no column 'scor'", "question, answer, human_score"),
+    ("audit given.csv --gold mien", "there is no column 'mien'", "did you mean 'mine'?"),
+    ("audit given.csv --score judge_score --gold mien@given.csv", "no column 'mien'", "did you mean 'mine'?"),
     ("export nowhere out.csv", "nowhere: there is no such folder", "name one that --out of a run has made"),
     # more of the same kinds, in other verbs
     (f"grade qa.csv --judge openai: {R} {O}", "does not name a target", "write openai:MODEL"),
@@ -302,6 +340,36 @@ def test_decimal_commas_are_numbers(tmp_path: Path) -> None:
         "agreement"
     ]["rows"]
     assert next(row for row in told if row["statistic"] == "mae")["value"]["value"] == 0.5
+
+
+def test_the_cure_for_a_column_like_gold_works_without_ids(tmp_path: Path) -> None:
+    (tmp_path / "qa.csv").write_text("question,answer,rater_1\nq,a,3\nr,b,4\n", "utf-8")
+    grade = f"grade {tmp_path / 'qa.csv'} {J} {R} --out {tmp_path / 'run'}".split()
+    told = dikast_here(*grade).stdout
+    assert "'rater_1' looks like gold, kept as metadata: --map gold=rater_1 names it as gold" in told
+    done = dikast_here(*grade, "--map", "gold=rater_1")
+    assert "verdicts    2 (0 asked now)" in done.stdout
+    assert [each["gold"] for each in lines(tmp_path / "run/gold.jsonl")] == [3, 4]
+    run = tmp_path / "run"
+    refused = dikast_here("audit", run, "--gold-file", tmp_path / "qa.csv", "--gold", "rater_1")
+    assert "of items without an id, `dikast export RUN FILE.csv` writes a table that has one" in refused.stderr
+    assert dikast_here("export", run, tmp_path / "people.csv").returncode == 0
+    near = dikast_here("audit", run, "--gold-file", tmp_path / "people.csv", "--gold", "glod")
+    assert "did you mean 'gold'?" in near.stderr
+    done = dikast_here("audit", run, "--gold-file", tmp_path / "people.csv", "--gold", "gold")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_sheet_as_the_message_spells_it_is_one(tmp_path: Path) -> None:
+    (tmp_path / "qa.csv").write_text(FILES["qa.csv"], "utf-8")
+    ask = ("grade", tmp_path / "qa.csv", *J.split(), "--out", tmp_path / "run", "--rubric")
+    told = dikast_here(*ask, "right,short").stderr
+    sheet = told.partition("such as ")[2].partition(", and give")[0]
+    (tmp_path / "sheet.yaml").write_text(sheet, "utf-8")
+    done = dikast_here(*ask, tmp_path / "sheet.yaml")
+    assert done.returncode == 0, done.stderr
+    assert "right: mean" in done.stdout
+    assert "short: mean" in done.stdout
 
 
 def test_what_was_recognised_is_told_once(tmp_path: Path) -> None:

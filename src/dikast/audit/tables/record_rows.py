@@ -12,6 +12,7 @@ from dikast.core.records.sniffing import nearest
 from dikast.core.records.sources import is_address
 from dikast.core.runs.run_files import GOLD, VERDICTS
 from dikast.core.runs.schema import GoldLine, derived_lines
+from dikast.core.text import hint
 
 
 @dataclass(slots=True)
@@ -87,15 +88,20 @@ def gold_by_item(path: str | Path, columns: Sequence[str], key: str = "") -> Gol
     """
     found: dict[str, dict[str, dict[tuple[str, int], Any]]] = {column: {} for column in columns}
     place: dict[str, dict[tuple[str, int], int]] = {}
+    known: dict[str, None] = {}
     whole = Path(path)
     of_run = whole.name == GOLD and (whole.parent / VERDICTS).is_file()
     for record, line in derived_lines(whole.parent, GOLD, GoldLine) if of_run else Rows(str(path)):
         name = next((each for each in (key, "item", "id") if each and each in record), None)
         if name is None:
             raise DataError(
-                "no column names the item: call it 'id' or 'item', or name it with --id", path=str(path), line=line
+                "no column names the item: call it 'id' or 'item', or name it with --id; of items without an id, "
+                "`dikast export RUN FILE.csv` writes a table that has one",
+                path=str(path),
+                line=line,
             )
         item, asked = str(record[name]), _asked_in(record)
+        known.update(dict.fromkeys(record))
         if asked in place.setdefault(item, {}):
             message = f"the item {item!r} is repeated here (first on line {place[item][asked]}): keep one"
             raise DataError(message, path=str(path), line=line, field=name)
@@ -108,7 +114,8 @@ def gold_by_item(path: str | Path, columns: Sequence[str], key: str = "") -> Gol
                 found[column].setdefault(item, {})[asked] = value
     for column, values in found.items():
         if not values and column != LABEL_CHANCE:  # only where rows were chosen with unequal chances
-            raise UserError(f"{path}: no record has a value for {column!r}")
+            told = "" if column in known else f": {hint(column, known)}"
+            raise UserError(f"{path}: no record has a value for {column!r}{told}")
     columns_of = {
         column: {item: _of_all_rows(told, place[item]) for item, told in values.items()}
         for column, values in found.items()

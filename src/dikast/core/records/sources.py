@@ -17,13 +17,17 @@ from dikast.core.errors import UserError
 from dikast.core.media.fetch import shown_url
 from dikast.core.records.data_files import DATA, TABLES, listing, pictures_of, refuse_scripts
 from dikast.core.secrets import looks_secret, secret_parameter, without_secrets
-from dikast.core.text import one_line
+from dikast.core.text import in_shell, one_line
 
 _VARIABLES = {
     "hf": "HF_TOKEN=...", "s3": "AWS_ACCESS_KEY_ID=... AWS_SECRET_ACCESS_KEY=...",
     "gs": "GOOGLE_APPLICATION_CREDENTIALS=FILE", "gcs": "GOOGLE_APPLICATION_CREDENTIALS=FILE",
 }  # fmt: skip
 _CONTAINERS = ("abfs", "abfss", "az", "ssh", "sftp", "hdfs", "webhdfs")  # abfs://CONTAINER@ACCOUNT...
+_PAGE = re.compile(  # of a data set; `resolve` in place of `blob` is the address of the file itself
+    r"(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/datasets/([\w.-]+/[\w.-]+)"
+    r"(?:/(?:tree|blob)/([^/?#]+)(?:/([^?#]+?))?/?|/viewer(?:/([^/?#]+))?(?:/([^/?#]+))?/?|/)?(?:[?#].*)?$"
+)
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*)://")
 
 
@@ -44,6 +48,8 @@ def is_data(path: str | Path) -> bool:
 def files_of(path: str) -> tuple[str, ...]:
     """The local files that hold a source, in order; a folder of images stands for itself."""
     path = local_path(path)
+    if (page := hub_page(path)) and not is_data(path):
+        raise UserError(f"{one_line(path.partition('?')[0])}: a page of the Hugging Face Hub: write {page}")
     if is_address(path):
         refuse_secrets(path)
         if path.startswith("hf://"):
@@ -64,6 +70,16 @@ def local_path(source: str) -> str:
     if host not in ("", "localhost") or not slash:
         raise UserError(f"{one_line(source)}: no file of this machine; write file:///PATH, or the path alone")
     return "/" + unquote(path)
+
+
+def hub_page(address: str) -> str:
+    """The `hf://` address of the data set, or of its file, whose page on the Hub has this address; "" for others."""
+    if (match := _PAGE.match(address)) is None:
+        return ""
+    repo, revision, path, config, split = match.groups()
+    found = f"hf://datasets/{repo}" + (f"@{revision}" if revision else "") + (f"/{path}" if path else "")
+    chosen = [f"config={config}"] * bool(config) + [f"split={split}"] * bool(split)
+    return in_shell(f"{found}?{'&'.join(chosen)}" if chosen else found)
 
 
 def refuse_secrets(address: str) -> None:
