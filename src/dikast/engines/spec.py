@@ -13,8 +13,9 @@ from dikast.core.errors import DikastError, UserError
 from dikast.core.secrets import looks_secret, names_a_secret, without_secrets
 from dikast.core.text import near_miss
 from dikast.engines.base import ClosingEngine, Engine
-from dikast.engines.http.providers import PROVIDERS, of_page, spelling
+from dikast.engines.http.providers import PROVIDERS
 from dikast.engines.options import options_of, read_options
+from dikast.engines.spec_spelling import of_page, spelling
 
 GROUP = "dikast.engines"
 _BUILT_IN = {
