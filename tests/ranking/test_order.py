@@ -67,20 +67,29 @@ def played(name: str, k: int, judge: JudgeModel, *, alone: bool, items: int = 20
 
 @pytest.mark.parametrize(
     ("name", "k", "alone"),
-    [("full", 5, False), ("half", 4, True), ("ends", 8, False), ("graded", 5, False)],
+    [
+        ("full", 5, False),
+        ("half", 4, True),
+        ("swiss", 8, False),
+        ("top", 5, False),
+        ("ends", 8, False),
+        ("graded", 5, False),
+    ],
 )
 def test_intervals_and_probabilities_hold_what_they_say(name: str, k: int, alone: bool) -> None:
     judge = JudgeModel(gain=1.6, bias=-0.15, noise=2.2, systematic=0.0, graded=0.7)
     held, said, right = list[bool](), list[float](), list[bool]()
     for order, rewards in played(name, k, judge, alone=alone):
+        if len(order.order) < k:  # pairs of `swiss` may leave two groups
+            continue
         held += [
             low is not None and high is not None and low <= reward <= high
             for low, reward, high in zip(order.low, rewards, order.high, strict=True)
         ]
         said += [share for share in order.best if share is not None]
         right += (rewards == rewards.max()).tolist()
-    assert len(said) == len(right)
-    assert 0.92 < np.mean(held) < 0.98
+    assert len(said) == len(right) >= 190 * k
+    assert 0.93 < np.mean(held) < 0.98
     first = np.array(said) > 0.6
     assert np.array(said)[first].mean() == pytest.approx(np.array(right)[first].mean(), abs=0.06)
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dikast.ranking.comparisons import Floats, Games, laplacian, signed
 from dikast.ranking.pooled import Pooled, pool
@@ -60,16 +61,31 @@ def graded_strengths(games: Games, grades: Floats, line: GradeLine) -> tuple[Flo
     gold could tell apart. Strengths sum to 0 over the responses that have a grade; one without a grade has strength 0
     and is not to be ordered.
     """
-    known = np.isfinite(grades).astype(np.float64)
     told = line.slope * centred(grades)
-    left = _less(games, told)
-    inverse = np.linalg.inv(laplacian(games) + line.ridge * np.eye(games.counts.shape[-1]))
-    pulled = signed(left.sums - line.left.bias.shrunk * games.counts)
+    beyond, inverse = beyond_told(games, told, line.ridge, line.left.bias.shrunk)
+    uncounted = (1 - _SHARE) ** 2 * (np.eye(grades.shape[-1]) / line.ridge - inverse)
+    return told + _SHARE * beyond, less_mean(inverse + uncounted, np.isfinite(grades))
+
+
+def less_mean(covariance: Floats, inside: NDArray[np.bool_]) -> Floats:
+    """The covariance (k, k) of strengths less the mean of those that are `inside` (k,); or a stack of them."""
+    known = inside.astype(np.float64)
     middle = known[..., :, None] * np.eye(known.shape[-1])
     middle -= known[..., :, None] * known[..., None, :] / np.maximum(known.sum(-1), 1)[..., None, None]
-    beyond = np.einsum("...ij,...j->...i", inverse, pulled)
-    uncounted = (1 - _SHARE) ** 2 * (np.eye(known.shape[-1]) / line.ridge - inverse)
-    return told + _SHARE * beyond, middle @ (inverse + uncounted) @ middle
+    return middle @ covariance @ middle
+
+
+def beyond_told(
+    games: Games, told: Floats, ridge: float, bias: float, asked: Games | None = None
+) -> tuple[Floats, Floats]:
+    """What comparisons say of strengths (k,) beyond what is `told` of them, and its covariance for noise of variance 1.
+
+    The posterior mean for a normal prior around `told` whose variance is that of the noise over `ridge`; or stacks of
+    both. `asked` counts comparisons without a value too, which the covariance then takes for known.
+    """
+    left = _less(games, told)
+    inverse = np.asarray(np.linalg.inv(laplacian(asked or games) + ridge * np.eye(games.counts.shape[-1])))
+    return np.einsum("...ij,...j->...i", inverse, signed(left.sums - bias * games.counts)), inverse
 
 
 def centred(grades: Floats) -> Floats:

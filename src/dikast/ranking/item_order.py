@@ -48,8 +48,12 @@ def order_of(
     """
     games = games_of(comparisons, k, kind)
     found = fit_strengths(games, bias)
-    inside = max(groups_of(games), key=len) if games.n else []
-    return ordered_by(found.strengths, found.covariance, inside, games, bias, noise, spread=spread)
+    return ordered_by(found.strengths, found.covariance, connected(games), games, bias, noise, spread=spread)
+
+
+def connected(games: Games) -> list[int]:
+    """The largest group of responses that comparisons connect, of equal ones that of the smallest index."""
+    return max(groups_of(games), key=len) if games.n else []
 
 
 def ordered_by(

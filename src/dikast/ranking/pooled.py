@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dikast.ranking.comparisons import Games, fit_strengths, laplacian, signed, stacks_of
+from dikast.ranking.comparisons import Floats, Games, fit_strengths, laplacian, signed, stacks_of
 
 _TIMES = 3  # iterations that alternate between variances and bias
+ENOUGH = 50  # degrees of freedom of the noise from which on its ratio to the spread is known
 _SMALL = 1e-6  # nats: noise below this counts as none
 
 
@@ -86,8 +87,48 @@ def _variances(stacks: Sequence[Games], bias: float) -> tuple[Noise, float]:
         inside += float(found.rank.sum())
     free -= free > 0
     variance = left / free if free > 0 else math.nan
-    spread = (squares - (0.0 if math.isnan(variance) else variance) * unit) / inside
-    return Noise(math.sqrt(variance), int(free)), math.sqrt(max(spread, 0.0))
+    spread = math.sqrt(max((squares - (0.0 if math.isnan(variance) else variance) * unit) / inside, 0.0))
+    noise = Noise(math.sqrt(variance), int(free))
+    return (
+        _likeliest(stacks, bias, noise, spread)
+        if free >= ENOUGH and noise.sd > _SMALL and spread > 0
+        else (noise, spread)
+    )
+
+
+def _likeliest(stacks: Sequence[Games], bias: float, noise: Noise, spread: float) -> tuple[Noise, float]:
+    """Noise and spread of maximum likelihood, given the bias, where their ratio is within 20 times the one given.
+
+    Where pairs follow the answers so far, least squares understate the noise and overstate the spread of strengths; the
+    likelihood is the same as if pairs had been drawn beforehand.
+    """
+    from scipy.optimize import minimize_scalar
+
+    n = sum(float(games.n.sum()) for games in stacks)
+    total, known, pulled = 0.0, list[Floats](), list[Floats]()
+    for games in stacks:
+        values, vectors = np.linalg.eigh(laplacian(games))
+        along = np.einsum("...ij,...i->...j", vectors, signed(games.sums - bias * games.counts))
+        total += float(games.squares.sum() - 2 * bias * games.sums.sum()) + bias * bias * float(games.n.sum())
+        known.append(np.clip(values, 0.0, None).ravel())
+        pulled.append(along.ravel() ** 2)
+    value, square = (
+        np.concatenate(known),
+        np.concatenate(pulled),
+    )  # eigenvalues of X'X; X'(y - bias) along their vectors
+
+    def left(ridge: float) -> float:
+        return max(total - float((square / (value + ridge)).sum()), _SMALL)
+
+    def unlikely(log_ridge: float) -> float:
+        ridge = math.exp(log_ridge)
+        return (n - 1) * math.log(left(ridge)) + float(np.log1p(value / ridge).sum())
+
+    about = 2 * math.log(noise.sd / spread)
+    found = minimize_scalar(unlikely, bounds=(about - 2 * math.log(20), about + 2 * math.log(20)), method="bounded")
+    ridge = math.exp(float(found.x))
+    sd = math.sqrt(left(ridge) / (n - 1))
+    return Noise(sd, noise.free), sd / math.sqrt(ridge)
 
 
 def _mean(stacks: Sequence[Games], noise: float, spread: float) -> tuple[float, float]:

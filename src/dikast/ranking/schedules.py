@@ -1,7 +1,8 @@
 """Which pairs of an item's responses are compared, round by round.
 
 A schedule is a generator: it yields the ordered pairs of a round and is sent the strengths (k,) that all comparisons
-so far give, NaN-free (0 for a response that has none yet). Draws come from the generator's own `rng`.
+so far give, NaN-free (0 for a response that has none yet). Draws come from the generator's own `rng`. What `top`,
+`ends` and `graded` compare after these rounds is chosen among all items of a tournament together.
 """
 
 import math
@@ -15,7 +16,6 @@ import numpy as np
 from dikast.core.errors import UserError
 from dikast.core.text import hint
 from dikast.ranking.comparisons import Floats, OrderedPair
-from dikast.ranking.informative import most_informative
 
 Name = Literal["full", "half", "knockout", "swiss", "top", "ends", "duel", "graded"]
 Rounds = Generator[list[OrderedPair], Floats, None]
@@ -30,7 +30,9 @@ class Schedule:
 
     Above `most` an item has 100,000 comparisons, or choosing pairs takes minutes. `grades`: each response is first
     graded alone (k more calls), and its grades are the strengths at the start; `first` orders by them and by who won
-    among those who met, `fitted` by grades and comparisons together.
+    among those who met, `fitted` by grades and comparisons together. `signs`: after its rounds it compares the pairs
+    that help most to choose the best (1) and the worst (-1); `calls` is then the mean over all items.
+    `follows`: its pairs follow the answers so far, so that strengths need a prior.
     """
 
     name: Name
@@ -40,6 +42,8 @@ class Schedule:
     least: int = 2
     most: int = _MATRICES
     grades: Literal["", "first", "fitted"] = ""
+    signs: tuple[int, ...] = ()
+    follows: bool = False
 
     def in_all(self, k: int) -> int:
         """Comparisons and grades of k responses."""
@@ -85,17 +89,9 @@ def swiss(k: int, rng: np.random.Generator, start: Floats) -> Rounds:
     yield from _neighbours(k, rng, _SWISS * (k // 2), set())
 
 
-def top(k: int, rng: np.random.Generator, start: Floats) -> Rounds:
-    """Neighbours in the current order meet; the last comparisons go where they help most to choose the best.
-
-    As many comparisons as half a round robin.
-    """
-    yield from _narrowed(k, rng, (1,))
-
-
-def ends(k: int, rng: np.random.Generator, start: Floats) -> Rounds:
-    """As `top`, to choose the best and the worst: for pairs of a chosen and a rejected response."""
-    yield from _narrowed(k, rng, (1, -1))
+def broad(k: int, rng: np.random.Generator, start: Floats) -> Rounds:
+    """Neighbours in the current order meet for the first comparisons of `top` and `ends`."""
+    yield from _neighbours(k, rng, math.ceil(_BROAD * _half(k)), set())
 
 
 def duel(k: int, rng: np.random.Generator, start: Floats) -> Rounds:
@@ -105,38 +101,9 @@ def duel(k: int, rng: np.random.Generator, start: Floats) -> Rounds:
         yield [OrderedPair(first, second), OrderedPair(second, first)]
 
 
-def graded(k: int, rng: np.random.Generator, start: Floats) -> Rounds:
-    """The pairs that help most to choose the best and the worst beside the grades.
-
-    As many comparisons and grades as half a round robin; fewer where responses have no grade, which are not compared.
-    """
-    known = np.flatnonzero(np.isfinite(start))
-    m, asked, shown = len(known), set[OrderedPair](), np.zeros(k)
-    calls, strengths = min(k * (k - 1) // 2 - k, m * (m - 1)), start
-    while len(asked) < calls:
-        met = [OrderedPair(*np.searchsorted(known, pair).tolist()) for pair in asked]
-        want = min(max(m // 4, 1), calls - len(asked))
-        pairs = []
-        for i, j in most_informative(strengths[known], met, want, (1, -1), graded=True):
-            pairs.append(_unasked(int(known[i]), int(known[j]), shown, asked, rng))
-            asked.add(pairs[-1])
-        strengths = yield pairs
-
-
-def _narrowed(k: int, rng: np.random.Generator, signs: Sequence[int]) -> Rounds:
-    """Neighbours meet for `_BROAD` of half of all ordered pairs; the rest goes to the most informative pairs."""
-    calls = k * (k - 1) // 2
-    asked: set[OrderedPair] = set()
-    strengths = yield from _neighbours(k, rng, math.ceil(_BROAD * calls), asked)
-    while len(asked) < calls:
-        shown = np.bincount([pair.first for pair in asked], minlength=k).astype(np.float64)
-        shown -= np.bincount([pair.second for pair in asked], minlength=k)
-        found = most_informative(strengths, asked, min(max(k // 4, 1), calls - len(asked)), signs)
-        pairs = []
-        for i, j in found:
-            pairs.append(_unasked(i, j, shown, asked, rng))
-            asked.add(pairs[-1])
-        strengths = yield pairs
+def none(k: int, rng: np.random.Generator, start: Floats) -> Rounds:
+    """No round of its own."""
+    yield from ()
 
 
 def _neighbours(
@@ -150,7 +117,7 @@ def _neighbours(
     strengths, shown = np.zeros(k), np.zeros(k)
     while calls > 0:
         order = np.lexsort((rng.permutation(k), -strengths)).tolist()
-        pairs = [_unasked(i, j, shown, asked, rng) for i, j in _matched(order, asked, rng)][:calls]
+        pairs = [unasked(i, j, shown, asked, rng) for i, j in _matched(order, asked, rng)][:calls]
         asked |= set(pairs)
         calls -= len(pairs)
         strengths = yield pairs
@@ -178,7 +145,7 @@ def _matched(order: Sequence[int], asked: set[OrderedPair], rng: np.random.Gener
     return pairs
 
 
-def _unasked(i: int, j: int, shown: Floats, asked: set[OrderedPair], rng: np.random.Generator) -> OrderedPair:
+def unasked(i: int, j: int, shown: Floats, asked: set[OrderedPair], rng: np.random.Generator) -> OrderedPair:
     """The order of a pair that was not asked, or by balance; `shown`: how much more often each was shown first."""
     if OrderedPair(i, j) in asked or OrderedPair(j, i) in asked:
         pair = OrderedPair(j, i) if OrderedPair(i, j) in asked else OrderedPair(i, j)
@@ -195,6 +162,10 @@ def _unasked(i: int, j: int, shown: Floats, asked: set[OrderedPair], rng: np.ran
     return pair
 
 
+def _half(k: int) -> int:
+    return k * (k - 1) // 2
+
+
 def _turned(i: int, j: int, rng: np.random.Generator) -> OrderedPair:
     return OrderedPair(i, j) if rng.random() < 0.5 else OrderedPair(j, i)
 
@@ -203,20 +174,25 @@ SCHEDULES: dict[str, Schedule] = {
     each.name: each
     for each in (
         Schedule("full", "every pair in both orders", full, lambda k: k * (k - 1), most=316),
-        Schedule("half", "every pair in one balanced order", half, lambda k: k * (k - 1) // 2, most=447),
+        Schedule("half", "every pair in one balanced order", half, _half, most=447),
         Schedule("knockout", "winners advance", knockout, lambda k: k - 1),
-        Schedule("swiss", "three rounds between neighbours", swiss, lambda k: _SWISS * (k // 2), 3),
-        Schedule("top", "neighbours, then what helps most to choose the best", top, lambda k: k * (k - 1) // 2, 4, 64),
-        Schedule("ends", "neighbours, then what helps most for both ends", ends, lambda k: k * (k - 1) // 2, 5, 64),
+        Schedule("swiss", "three rounds between neighbours", swiss, lambda k: _SWISS * (k // 2), 3, follows=True),
+        Schedule(
+            "top", "neighbours, then what helps most to choose the best", broad, _half, 4, 64, signs=(1,), follows=True
+        ),
+        Schedule(
+            "ends", "neighbours, then what helps most for both ends", broad, _half, 5, 64, signs=(1, -1), follows=True
+        ),
         Schedule("duel", "grades, then the best two in both orders", duel, lambda k: 2, grades="first"),
         Schedule(
             "graded",
             "grades, then what helps most for both ends",
-            graded,
+            none,
             lambda k: k * (k - 3) // 2,
             4,
             64,
             grades="fitted",
+            signs=(1, -1),
         ),
     )
 }
