@@ -109,7 +109,9 @@ def believed(mean: list[float], asked: set[OrderedPair]) -> Belief:
     for pair in asked:
         counts[pair] += 1
     known = laplacian(Games(counts, counts, counts.sum())) + 0.2 * np.eye(5)
-    return Belief(np.array(mean) / 0.45, np.linalg.inv(known), (2 - counts - counts.T)[np.triu_indices(5, 1)])
+    return Belief(
+        np.array(mean) / 0.45, np.asarray(np.linalg.inv(known)), (2 - counts - counts.T)[np.triu_indices(5, 1)]
+    )
 
 
 def test_the_most_informative_pairs_are_those_that_may_change_who_is_first_or_last() -> None:
