@@ -156,6 +156,23 @@ def test_findings_and_marks_teach_beside_the_score_of_the_item(
     assert gold_of_response(item.gold, "helpfulness", 0) == 2
 
 
+def test_the_audit_of_a_run_reads_labelled_claims(tmp_path: Path) -> None:
+    """`labelled.jsonl` is of items, whose responses are texts: it is joined to a run by their ids alone."""
+    rows = [{"id": f"i{k}", "instruction": "?", "response": TEXT, "gold": k % 5 + 1} for k in range(10)]
+    labelled(tmp_path, "claims", rows, [{"Sydney is  the capital.": "wrong", "It lies inland.": "right"}])
+    done = runs.dikast_here("grade", tmp_path / "i.jsonl", "--judge", "mock:oracle,r=.9", "--rubric", "helpfulness",
+                            "--out", tmp_path / "run")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    labels = tmp_path / "labels" / "labelled.jsonl"
+    named = ("--claims", "claims", "--gold-claims", f"gold.claims@{labels}", "--by", f"gold.score@{labels}")
+    audited = runs.dikast_here("audit", tmp_path / "run", *named, "--draws", 10, "--json")
+    assert audited.returncode == 0, audited.stderr
+    found = orjson.loads(audited.stdout)
+    assert "partner" not in str(found["notes"])
+    assert [row["total"] for row in found["tables"]["by gold.score"]["rows"]] == [2] * 5
+    assert found["tables"]["feedback"]["rows"][0]["value"]["value"] == 0  # this judge names no claim, and people two
+
+
 def test_feedback_of_two_runs_is_compared_blind(tmp_path: Path) -> None:
     items = runs.write_jsonl(tmp_path / "items.jsonl", runs.rows(3))
     for judge in ("oracle,r=.9", "oracle,r=.5"):

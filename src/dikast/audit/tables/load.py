@@ -319,16 +319,19 @@ def _take(data: Data, refs: Refs, frame: Frame, file: str, index: Codes | None) 
 def _keys_there(rows: Rows, keys: tuple[str, ...]) -> dict[str, str]:
     """Each key column of the audited file and what it is called in a joined one: the same, or `id` for `item`.
 
-    What only runs have (criterion, response, the two of a pair) is matched where the other file has it too.
+    What only runs have (criterion, the index of a response, the two of a pair) is matched where the other file has it
+    too; a response of items is a text.
     """
     record, _ = next(iter(rows))
-    found = {key: key for key in keys if key in record or key == "line" or key not in _OF_RUNS}
-    if (name := keys[0]) not in record and name != "line" and len(found) == 1:
+    has = {name for name in record if name not in _INDICES or str(record[name]).isdecimal()}
+    found = {key: key for key in keys if key in has or key == "line" or key not in _OF_RUNS}
+    if (name := keys[0]) not in record and name != "line":
         found[name] = next((each for each in ("id", "item") if each in record), name)
     return found
 
 
-_OF_RUNS = ("criterion", "response", "first", "second")
+_INDICES = ("response", "first", "second")
+_OF_RUNS = ("criterion", *_INDICES)
 
 
 def _one_each(frame: Frame, rows: Rows) -> Frame:
