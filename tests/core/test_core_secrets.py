@@ -239,3 +239,44 @@ def test_a_key_behind_more_backslashes_than_any_escaping_makes() -> None:
     key = "sk-very/secret+key=="
     spelt = "".join(f"\\u{ord(each):04x}" for each in key)
     assert Scrubber([key])("\\" * 99 + spelt) == "\\" * 85 + HIDDEN
+
+
+LONG_KEY = "sk-AbCdEf0123456789/+xyz"
+
+
+def test_a_reference_to_a_character_may_have_any_number_of_digits() -> None:
+    """Python makes no number of more than 4,300 digits, and a reply with such a reference was lost."""
+    scrub = Scrubber([LONG_KEY])
+    text = f"fine &#{'1' * 6_000}; and &#x{'1' * 6_000}; too"
+    assert scrub(text) == text
+    assert "AbCdEf" not in scrub("".join(f"&#{'0' * 6_000}{ord(each)};" for each in LONG_KEY))
+    assert LONG_KEY not in html.unescape(scrub("".join(f"&#{'0' * 6_000}{ord(each)};" for each in LONG_KEY)))
+
+
+@pytest.mark.parametrize("change", [str.upper, str.lower, str.swapcase])
+def test_a_key_in_letters_of_the_other_case_is_taken_out(change: Callable[[str], str]) -> None:
+    scrub = Scrubber([LONG_KEY])
+    assert scrub(f"your key {change(LONG_KEY)} is wrong") == f"your key {HIDDEN} is wrong"
+    assert HIDDEN in scrub(f"{change(LONG_KEY)} İ")  # a letter that is longer in the other case
+    assert Scrubber(["Judge-1"])("judge-1 says") == "judge-1 says"  # short ones are words
+
+
+@pytest.mark.parametrize("of", ["://", "a:/", "a:/b:c", "http:/", "eyJ-", "eyJaaaaaaaa.", "sk-", "a.", "x", "a:/?b=c&"])
+def test_a_long_text_is_searched_in_a_time_that_grows_with_its_length(of: str) -> None:
+    """65 kB took half a minute; these would take hours."""
+    text = of * (500_000 // len(of)) + " https://user:pa55@host/x?token=abc end"
+    assert without_secrets(text).endswith(" https://[hidden]@host/x?token=[hidden] end")
+    assert without_keys(text).endswith(" https://[hidden]@host/x?token=[hidden] end")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("'http://user:pa55@'", "'http://[hidden]@'"),
+        ("http://a@b@host/x", "http://[hidden]@host/x"),
+        ("http://host:8000/x@y", "http://[hidden]@y"),
+        ("http://host/x#m@1", "http://host/x#m@1"),
+    ],
+)
+def test_logins_of_addresses_by_hand(text: str, shown: str) -> None:
+    assert without_secrets(text) == shown

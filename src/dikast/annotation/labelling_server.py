@@ -138,7 +138,7 @@ class LabelServer:
         rater = self._who(request)
         task, number = self._task(rater, request.match_info["task"]), request.match_info["number"]
         shown = _pictures(self.questions[task.question])
-        if not number.isdecimal() or int(number) >= len(shown):
+        if not number.isdecimal() or len(number) > 9 or int(number) >= len(shown):
             raise web.HTTPNotFound
         data = await asyncio.to_thread(_png, shown[int(number)])
         return web.Response(body=data, content_type="image/png", headers={"Cache-Control": "private, max-age=3600"})
@@ -147,7 +147,7 @@ class LabelServer:
         rater = self._who(request)
         task, number = self._task(rater, request.match_info["task"]), request.match_info["number"]
         played = [clip for _, content in contents(self.questions[task.question]) for clip in clips_of(content)]
-        if not number.isdecimal() or int(number) >= len(played):
+        if not number.isdecimal() or len(number) > 9 or int(number) >= len(played):
             raise web.HTTPNotFound
         clip = played[int(number)]
         return web.FileResponse(resolved(Image(clip.source, clip.root)), headers={"Cache-Control": "private"})

@@ -30,6 +30,8 @@ _BACKSLASHED = re.compile(
     r"\\(?:u([0-9a-fA-F]{4})|u\{([0-9a-fA-F]{1,6})\}|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{2})|([0-3][0-7]{2})|(.))", re.S
 )
 _PERCENT_U = re.compile(r"%u([0-9a-fA-F]{4})")
+_PADDED = re.compile(r"&#0+(?=\d)")
+_NO_CHARACTER = re.compile(r"&#\d{8,};?")  # of thousands of digits Python makes no number
 _BREAK = r"(?:[\s\u200b]|\\{1,15}[nrt])*"  # what mail, forms and logs put between the letters of long words
 _BYTES_APART = r"(?:[\s:;,._-]|\\{1,15}[nrtx]|0x|=){0,8}"  # between the bytes of a dump
 _LONG = 16  # characters of a key that is looked for with blanks inside: words of prose make shorter ones up
@@ -48,14 +50,15 @@ _FORMS = re.compile(
     r"(?<![A-Za-z0-9])(?:"
     r"(?:sk|pk|rk)[-_][A-Za-z0-9_-]{12,}|(?:hf|gsk|ghp|gho|ghs|ghu|r8|fw|tgp)_[A-Za-z0-9]{12,}|github_pat_\w{12,}"
     r"|(?:xai|nvapi|pplx|glpat|xox[abprs])-[A-Za-z0-9_-]{12,}|AIza[A-Za-z0-9_-]{20,}|AKIA[A-Z0-9]{12,}|ya29\.[\w-]{12,}"
-    r"|eyJ[\w-]{8,}\.[\w-]{8,}\.?[\w-]*)"
+    r"|eyJ[\w-]{8,500}\.[\w-]{8,}\.?[\w-]*)"
 )
-_USER = re.compile(r"(://|(?<=http:)/|(?<=https:)/)[^\s\"'<>#]*@(?=[^\s@])")
+_RUN = re.compile(r"[^\s\"'<>]+")  # an address ends where one does; each run is looked at once, however long it is
+_USER = re.compile(r"://|(?<=http:)/|(?<=https:)/")
 _LOGIN = re.compile(  # a path has one slash of `://` left; digits and a slash or comma are a port
-    r"(://|(?<=[a-z0-9]:)/)[^\s/:@\"'<>]*:(?!\d{1,5}[/,])[^\s@\"'<>]+@", re.I
+    r"(://|(?<=[a-z0-9]:)/)[^/:@]*:(?!\d{1,5}[/,])(?=[^@])", re.I
 )
 _QUERY = re.compile(r"([?&;])([^=&;#\s\"'<>]{1,100})=([^&;#\s\"'<>,]+)")
-_ADDRESS = re.compile(r"\w[\w+.-]*:/[^\s\"'<>?]*\?[^\s\"'<>]*")  # with parameters; a path has one slash of `://` left
+_SCHEME = re.compile(r"(?<=[\w+.-]):/")  # a path has one slash of `://` left
 _SECRET = re.compile(
     r"key|token|secret|sig|password|passwd|pwd|auth|credential|jwt|bearer|session|cookie|code|sas", re.I
 )
@@ -98,15 +101,38 @@ def without_secrets(text: str) -> str:
     Without names and passwords in addresses, values of their parameters (versions and the like excepted), values of
     options that are named like secrets, and anything that has the form of a key.
     """
-    text = _without_values(_USER.sub(r"\1[hidden]@", text))
+    text = _without_values(_RUN.sub(lambda run: "#".join(map(_without_user, run[0].split("#"))), text))
     text = _TYPED.sub(lambda m: f"{m[1]}{m[2]}[hidden]" if names_a_secret(m[1]) else m[0], text)
     return _FORMS.sub("[hidden]", text)
 
 
 def without_keys(text: str) -> str:
     """`text` without logins and values of parameters in addresses, and what has the form of a key: for any message."""
-    text = _ADDRESS.sub(lambda address: _without_values(address[0]), _LOGIN.sub(r"\1[hidden]@", text))
+    text = _RUN.sub(lambda run: _without_parameters("@".join(_without_logins(run[0].split("@")))), text)
     return _FORMS.sub("[hidden]", text)
+
+
+def _without_user(run: str) -> str:
+    """A piece of an address without all that stands before its last `@`."""
+    begin, (head, at, rest) = _USER.search(run), run.rpartition("@")
+    if begin is None or not at or begin.end() > len(head):
+        return run
+    return f"{head[: begin.end()]}[hidden]@{rest}"
+
+
+def _without_logins(parts: list[str]) -> Iterator[str]:
+    """What stands between the `@` of a text, each but the last without the login that it ends with."""
+    for part in parts[:-1]:
+        login = _LOGIN.search(part)
+        yield f"{part[: login.end(1)]}[hidden]" if login else part
+    yield parts[-1]
+
+
+def _without_parameters(run: str) -> str:
+    begin = _SCHEME.search(run)
+    if begin is None or run.find("?", begin.end()) < 0:
+        return run
+    return run[: begin.end()] + _without_values(run[begin.end() :])
 
 
 def _without_values(text: str) -> str:
@@ -133,6 +159,7 @@ class Scrubber:
         self._dumped = tuple(re.compile(_BYTES_APART.join(_hex_bytes(each))) for each in known)
         unbroken = ("".join(each.split()) for each in known)
         self._broken = tuple(each for each in unbroken if len(each) >= _LONG) + self._encoded
+        self._cases = tuple((each.lower(), re.compile(re.escape(each), re.I)) for each in known if len(each) >= _LONG)
 
     def __bool__(self) -> bool:
         return bool(self._plain)
@@ -163,6 +190,12 @@ class Scrubber:
         for secret in self._plain:
             if secret in text:
                 text = text.replace(secret, HIDDEN)
+        lower = text.lower() if self._cases else ""
+        for small, spelling in self._cases:
+            if small in lower:
+                text = spelling.sub(HIDDEN, text)
+                if small in text.lower():
+                    return _LEFT_OUT
         for spelt in self._encoded:
             if spelt in text:
                 text = re.sub(rf"[A-Za-z0-9+/_-]?{re.escape(spelt)}[A-Za-z0-9+/_-]{{0,2}}=*", HIDDEN, text)
@@ -206,11 +239,15 @@ def _without_percents(text: str) -> str:
     return unquote(whole(_PERCENT_U.sub(lambda match: chr(int(match[1], 16)), text)) if "%u" in text else text)
 
 
+def _without_entities(text: str) -> str:
+    return html.unescape(_NO_CHARACTER.sub("\ufffd", _PADDED.sub("&#", text)))
+
+
 def _in_turn(text: str) -> str:
-    return html.unescape(_without_percents(_without_backslashes(text)))
+    return _without_entities(_without_percents(_without_backslashes(text)))
 
 
-_WAYS: dict[str, Callable[[str], str]] = {"\\": _without_backslashes, "%": _without_percents, "&": html.unescape}
+_WAYS: dict[str, Callable[[str], str]] = {"\\": _without_backslashes, "%": _without_percents, "&": _without_entities}
 
 
 def _ways(text: str) -> list[Callable[[str], str]]:

@@ -17,8 +17,14 @@ from dikast.testing.faults import FaultServer, Spoilt
 from engines.decision_server import DecisionServer
 from engines.http_servers import grade, verdicts, write_items
 
-QUICK = "timeout=5,backoff=0.001,retries=2"
+QUICK = "timeout=5,backoff=0.001,retries=2,key_env=JUDGE_KEY"
 HUGE = 18446744073709551615
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key, which is looked for in every reply."""
+    monkeypatch.setenv("JUDGE_KEY", "sk-AbCdEf0123456789xyz")
 
 
 def with_usage(value: dict[str, Any], **usage: Any) -> dict[str, Any]:
@@ -61,8 +67,9 @@ def test_a_count_that_cannot_be_one_is_unknown_and_the_folder_stays_usable(count
         ("Fine \\ud800.\\nVerdict: 4", "Fine \ufffd.\nVerdict: 4"),
         ("Fine \\ud83d\\ude00.\\nVerdict: 4", "Fine \U0001f600.\nVerdict: 4"),
         ("Fine\ttab.\\nVerdict: 4", "Fine\ttab.\nVerdict: 4"),
+        (f"Fine &#{'1' * 6_000}; \\nVerdict: 4", f"Fine &#{'1' * 6_000}; \nVerdict: 4"),
     ],
-    ids=["half a pair", "a pair", "a control character"],
+    ids=["half a pair", "a pair", "a control character", "a character of 6,000 digits"],
 )
 def test_a_text_that_is_not_json_to_the_letter_is_paid_for_once(spelt: str, text: str, tmp_path: Path) -> None:
     """Half a surrogate pair was taken for no JSON, and the reply was asked for again in every run."""

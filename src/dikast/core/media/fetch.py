@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 MOST_SOURCE_BYTES = 20 * 2**30  # of a source of records behind an address
 _LEAST_RATE = 10_000  # bytes a second, on average, that a source may come at
+_SHOWN = 1_000  # characters
 _PATIENCE = 10  # times the seconds without a byte, for a whole answer
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _PRIVATE = "a private address: download it and give its path, or allow it with --allow-private-urls"
@@ -174,13 +175,15 @@ def _answer(
 
 
 def shown_url(url: str) -> str:
-    """The URL as messages show it: without user, password, query and fragment, which may hold secrets."""
+    """The URL as messages show it: without user, password, query and fragment, which may hold secrets; if it is long
+    both ends.
+    """
     try:
         parts = urlsplit(url)
         host = parts.netloc.rpartition("@")[2]
     except ValueError:  # an unclosed bracket
-        return url.split("?")[0].split("#")[0].rpartition("@")[2]
-    return f"{parts.scheme}://{host}{parts.path}" + ("?..." if parts.query else "")
+        return one_line(url.split("?")[0].split("#")[0].rpartition("@")[2], _SHOWN)
+    return one_line(f"{parts.scheme}://{host}{parts.path}", _SHOWN) + ("?..." if parts.query else "")
 
 
 def public_address(host: str, port: int) -> str | None:
