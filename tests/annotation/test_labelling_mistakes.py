@@ -10,7 +10,7 @@ import sqlite3
 import ssl
 import subprocess
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -148,6 +148,27 @@ def test_mistakes(harm: Callable[[Path], None] | None, more: tuple[object, ...],
     assert (done.returncode, told in done.stderr) == (2, True), done.stderr
     if harm is not None:
         assert {(out / name).read_text() for name in ("labels.csv", "trail.csv")} == {"what people said\n"}
+
+
+def test_an_item_that_changes_while_people_label_is_refused(tmp_path: Path) -> None:
+    """Some labels would be of the text before, others of the one after; what only judges read may change."""
+    rows = [{**row, "image": "p.png"} for row in runs.rows(4)]
+    Image.new("RGB", (32, 32), "white").save(tmp_path / "p.png")
+    items, out = runs.write_jsonl(tmp_path / "i.jsonl", rows), tmp_path / "labels"
+    assert annotate(items, out).returncode == 0
+    runs.write_jsonl(items, [{**row, "gold": 3, "system": "x"} for row in rows])
+    assert annotate(items, out).returncode == 0
+    runs.write_jsonl(items, [*rows[:2], {**rows[2], "response": "Other words."}, rows[3]])
+    done = annotate(items, out)
+    assert done.returncode == 2
+    assert f"i.jsonl:3: item {rows[2]['id']!r} has other texts, pictures or clips than when labelling" in done.stderr
+    runs.write_jsonl(items, rows)
+    Image.new("RGB", (32, 32), "black").save(tmp_path / "p.png")
+    done = annotate(items, out)
+    assert (done.returncode, "and 3 more questions" in done.stderr) == (2, True), done.stderr
+    with closing(sqlite3.connect(out / "labels.sqlite", isolation_level=None)) as db:
+        db.execute("delete from meta where key='shown'")  # as earlier versions wrote it
+    assert annotate(items, out).returncode == 0
 
 
 @pytest.mark.parametrize(

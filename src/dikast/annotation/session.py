@@ -19,9 +19,12 @@ from dikast.annotation.labels_file import TRAIL, write_labels
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import UserError, database_at
 from dikast.core.output_folder import one_writer, replacing
+from dikast.core.runs.as_judged import content_hash
 from dikast.core.runs.run_files import refuse_special
+from dikast.core.text import counted
 
 LINKS = "links.json"
+_SHOWN, _DIGITS = "shown", 8
 _LATEST = 253402300800.0  # seconds from 1970 to the year 10000
 
 
@@ -75,6 +78,7 @@ def opened(
     gone: a new one would replace the files of the old labels.
     """
     names = shares.names or _numbered(shares.raters)
+    shown = _shown(questions)
     meta = {
         "questions": fingerprint([each.key for each in questions]),
         "raters": str(shares.raters), "rater": ", ".join(names),
@@ -98,11 +102,18 @@ def opened(
                     questions, shares.raters, overlap=shares.overlap or shares.raters, repeats=shares.repeats,
                     training=shares.training, seed=shares.seed, priorities=order,
                 )  # fmt: skip
-                store.begin(meta, [(name, word) for name, word in words.items() if name != "owner"], tasks, order)
+                store.begin(
+                    {**meta, _SHOWN: shown},
+                    [(name, word) for name, word in words.items() if name != "owner"],
+                    tasks,
+                    order,
+                )
             by_key = {each.key: each for each in questions}
             try:
                 with database_at(store.path):
-                    _same(folder, _settings(store), meta)
+                    was = _settings(store)
+                    _as_shown(questions, was.pop(_SHOWN, shown), shown)  # earlier versions kept none
+                    _same(folder, was, meta)
                     wrong = _impossible(store, by_key)
             except sqlite3.DatabaseError as error:
                 wrong = str(error)
@@ -129,6 +140,30 @@ def _settings(store: LabelStore) -> dict[str, str]:
         return meta
     given = meta.get("raters", "")
     return {**meta, "raters": str(n), "rater": ", ".join(_numbered(n)) if given == str(n) else given}
+
+
+def _shown(questions: Sequence[ToLabel]) -> str:
+    """What raters see of each question, media by their bytes, as fingerprints of `_DIGITS` digits in a row."""
+    found: dict[tuple[str, tuple[int, ...]], str] = {}
+    for each in questions:
+        place = (each.item.id, each.responses)
+        if place not in found:
+            found[place] = content_hash(each.item, each.responses, reads_gold=False)[0][:_DIGITS]
+    return "".join(found[each.item.id, each.responses] for each in questions)
+
+
+def _as_shown(questions: Sequence[ToLabel], was: str, now: str) -> None:
+    """UserError that names the first item whose texts or media are others than those that labels are about."""
+    if len(was) != len(now):  # other questions, which is told as such
+        return
+    places = range(0, len(now), _DIGITS)
+    changed = [questions[at // _DIGITS].item for at in places if was[at : at + _DIGITS] != now[at : at + _DIGITS]]
+    if changed:
+        more = f", and {counted(left, 'more question')}" if (left := len(changed) - 1) else ""
+        raise UserError(
+            f"{changed[0].origin}: item {changed[0].id!r} has other texts, pictures or clips than when labelling"
+            f" began{more}: put them back, or name a new --out"
+        )
 
 
 def _same(folder: Path, was: Mapping[str, str], now: Mapping[str, str]) -> None:
