@@ -74,6 +74,13 @@ ray: .ray/ready
 stores: .stores/ready
 	.stores/bin/python -m pytest -m slow tests/core/records/test_core_stores.py
 
+# Inspect, whose viewer opens our logs in a slow test, in an environment of its own: its dependencies conflict with ours.
+.inspect/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .inspect
+	.inspect/bin/python -m pip install --quiet --upgrade pip
+	.inspect/bin/python -m pip install --quiet "$$(grep '^inspect_ai==' constraints.txt)"
+	touch $@
+
 gpu: .venv/ready
 	$(BIN)/python -m pytest -m gpu
 
@@ -144,4 +151,4 @@ align: .venv/ready
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.align --tune
 
 clean:
-	rm -rf .venv .vllm .ray .stores .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv .vllm .ray .stores .inspect .mypy_cache .ruff_cache .pytest_cache

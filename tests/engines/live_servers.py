@@ -17,9 +17,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import orjson
-import pytest
 
 import tiny_models
+from own_environments import python_of
 from ports import free_port
 
 STARTS_WITHIN = 400.0  # seconds; importing vLLM on two busy cores takes minutes
@@ -35,13 +35,7 @@ _TRANSFORMERS = "import sys; from transformers.cli.transformers import main; sys
 
 def vllm_python() -> Path:
     """The interpreter of the environment with vLLM, or a skip that says how to make it."""
-    named = os.environ.get("DIKAST_VLLM")
-    folder = Path(named) if named else Path(__file__).parents[2] / ".vllm"
-    if (folder / "ready").exists():
-        return folder / "bin" / "python"
-    if named:
-        pytest.fail(f"DIKAST_VLLM={named}: this folder holds no environment that scripts/vllm_environment finished")
-    pytest.skip("needs vLLM in an environment of its own: scripts/vllm_environment makes it in .vllm")
+    return python_of("vllm", "DIKAST_VLLM", "scripts/vllm_environment")
 
 
 @contextmanager

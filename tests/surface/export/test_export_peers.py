@@ -4,15 +4,21 @@ import base64
 import hashlib
 import json
 import math
+import os
 import re
+import socket
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import dikast
+from browser import Browser
 from dikast.core.errors import UserError
+from own_environments import python_of
+from ports import free_port
 from runs import dikast_here, pairs, rows
 
 HERE = Path(__file__).parent
@@ -148,14 +154,45 @@ def test_an_inspect_log_in_a_folder_has_a_name_that_the_viewer_lists(tmp_path: P
         assert (alone.name, json.loads(named.read_text("utf-8"))["samples"]) == ("one.json", log["samples"])
 
 
-def test_inspect_itself_reads_the_log(tmp_path: Path) -> None:
-    log = pytest.importorskip("inspect_ai.log")
+@pytest.mark.slow
+def test_inspect_itself_reads_the_log_and_its_viewer_shows_it(tmp_path: Path, tab: Browser) -> None:
+    python = python_of("inspect", "DIKAST_INSPECT", "make .inspect/ready")
     run = graded(tmp_path / "run", "mock:oracle,refused=0.4")
-    inspect_log(run, tmp_path / "log.json")
-    read = log.read_eval_log(str(tmp_path / "log.json"))
-    assert (read.status, len(read.samples), read.results.scores[0].name) == ("success", 40, "helpfulness")
-    dumped = subprocess.run(["inspect", "log", "dump", str(tmp_path / "log.json")], capture_output=True, check=True)
-    assert len(json.loads(dumped.stdout)["samples"]) == 40
+    dikast.export(run, f"inspect:{tmp_path / 'logs'}")
+    (path,) = [each for each in (tmp_path / "logs").iterdir() if each.suffix == ".json"]
+    env = {**os.environ, "HOME": str(tmp_path), "PYTHONPATH": ""}
+    code = (
+        "import sys; from inspect_ai.log import read_eval_log; read = read_eval_log(sys.argv[1]); "
+        "print(read.status, len(read.samples), read.results.scores[0].name, read.results.scores[0].unscored_samples)"
+    )
+    read = subprocess.run([python, "-c", code, path], capture_output=True, text=True, env=env, check=True)
+    failed = sum(verdict.score is None for verdict in run)
+    assert read.stdout.split() == ["success", "40", "helpfulness", str(failed)]
+    dump = [python.parent / "inspect", "log", "dump", path]
+    dumped = json.loads(subprocess.run(dump, capture_output=True, env=env, check=True).stdout)
+    assert len(dumped["samples"]) == 40
+    port = free_port()
+    view = [python.parent / "inspect", "view", "start", "--host", "127.0.0.1", "--port", str(port)]
+    server = subprocess.Popen([*view, "--log-dir", tmp_path / "logs"], env=env, stdout=subprocess.DEVNULL)
+    try:
+        address, until = f"http://127.0.0.1:{port}", time.monotonic() + 60
+        while not listens(port):
+            assert server.poll() is None
+            assert time.monotonic() < until, "the viewer does not listen"
+            time.sleep(0.1)
+        tab.visit(f"{address}/#/logs/{path.name}")
+        while "helpfulness" not in (shown := str(tab.run("document.body.innerText"))):
+            assert time.monotonic() < until, shown
+            time.sleep(0.1)
+        assert "run" in shown
+    finally:
+        server.terminate()
+        server.wait(30)
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def test_lm_eval_samples(tmp_path: Path) -> None:
