@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 import dikast
+import tiny_models
 from dikast.testing.faults import FaultServer
 from hub_server import served
 from stand_in import ROOT, AnyModel, Hub, environment, reply
@@ -78,6 +79,57 @@ def test_the_commands_of_a_page_do_what_it_says(
         the_new_judge_is_better(tmp_path)
     if WRITE:
         page.write_text(whole, "utf-8")
+
+
+@pytest.mark.slow
+def test_the_local_model_of_the_readme(server: FaultServer, tmp_path: Path) -> None:
+    """The command as it stands, offline, with a tiny model of the same kind under its name in the Hub's cache."""
+    pytest.importorskip("transformers")
+    (command,) = [code for _, code in BLOCK.findall(PAGES[0].read_text("utf-8")) if "--judge hf:" in code]
+    organisation, model = re.findall(r"--judge hf:([\w.-]+)/([\w.-]+)", command)[0]
+    repo = tmp_path / "hf" / "hub" / f"models--{organisation}--{model}"
+    (repo / "refs").mkdir(parents=True)
+    (repo / "refs" / "main").write_text("a" * 40)
+    says_four(tiny_models.build("qwen", repo / "snapshots" / ("a" * 40)))
+    shutil.copytree(ROOT / "examples", tmp_path / "here")
+    variables = {**environment(server, tmp_path / "here"), "HF_HOME": str(tmp_path / "hf"), "HF_HUB_OFFLINE": "1"}
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", command],
+        cwd=tmp_path / "here",
+        env=variables,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "verdicts    24 (24 asked now)" in done.stdout
+    (run,) = (tmp_path / "here" / "runs").iterdir()
+    verdicts = list(dikast.Run(run))
+    assert {verdict.label for verdict in verdicts} == {"4"}
+    assert all(verdict.distribution and len(verdict.distribution) == 5 for verdict in verdicts)
+
+
+def says_four(model: Path) -> None:
+    """Give a model weights with which it ends every reply at once, and finds 4 the likeliest label of five."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    told: Any = AutoModelForCausalLM.from_pretrained(model)
+    tokens: Any = AutoTokenizer.from_pretrained(model)
+    labels = [f" {number}" for number in range(1, 6)]
+    tokens.add_tokens(labels)  # as larger vocabularies have them, so that a label is one token
+    told.resize_token_embeddings(len(tokens))
+    with torch.no_grad():
+        for name, weights in told.named_parameters():
+            weights.fill_(1.0 if "norm" in name or "embed" in name else 0.0)  # the same state after every token
+        head = torch.nn.Linear(told.config.hidden_size, len(tokens), bias=False)
+        head.weight.fill_(-1.0)
+        for label in labels:
+            head.weight[tokens.convert_tokens_to_ids(label)] = 0.12 if label == " 4" else 0.1
+        head.weight[told.generation_config.eos_token_id] = 0.13
+    told.config.tie_word_embeddings = False
+    told.set_output_embeddings(head)
+    told.save_pretrained(model)
+    tokens.save_pretrained(model)
 
 
 def the_new_judge_is_better(folder: Path) -> None:

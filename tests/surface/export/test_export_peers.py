@@ -165,15 +165,15 @@ def test_inspect_itself_reads_the_log_and_its_viewer_shows_it(tmp_path: Path, ta
         "import sys; from inspect_ai.log import read_eval_log; read = read_eval_log(sys.argv[1]); "
         "print(read.status, len(read.samples), read.results.scores[0].name, read.results.scores[0].unscored_samples)"
     )
-    read = subprocess.run([python, "-c", code, path], capture_output=True, text=True, env=env, check=True)
+    read = subprocess.run([str(python), "-c", code, str(path)], capture_output=True, text=True, env=env, check=True)
     failed = sum(verdict.score is None for verdict in run)
     assert read.stdout.split() == ["success", "40", "helpfulness", str(failed)]
-    dump = [python.parent / "inspect", "log", "dump", path]
+    dump = [str(python.parent / "inspect"), "log", "dump", str(path)]
     dumped = json.loads(subprocess.run(dump, capture_output=True, env=env, check=True).stdout)
     assert len(dumped["samples"]) == 40
     port = free_port()
-    view = [python.parent / "inspect", "view", "start", "--host", "127.0.0.1", "--port", str(port)]
-    server = subprocess.Popen([*view, "--log-dir", tmp_path / "logs"], env=env, stdout=subprocess.DEVNULL)
+    view = [str(python.parent / "inspect"), "view", "start", "--host", "127.0.0.1", "--port", str(port)]
+    server = subprocess.Popen([*view, "--log-dir", str(tmp_path / "logs")], env=env, stdout=subprocess.DEVNULL)
     try:
         address, until = f"http://127.0.0.1:{port}", time.monotonic() + 60
         while not listens(port):
