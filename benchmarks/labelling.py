@@ -2,6 +2,7 @@
 
 By itself: `python -m benchmarks.labelling --raters 50`. Each rater takes from one to three seconds a pair. `--items`
 gives raters more pairs than they come to, `--owner` opens the owner's page, which asks for its figures every 5 seconds.
+`--stored N`: how the log of a folder grows, which is never put into the database, with N labels of 5 raters.
 """
 
 import argparse
@@ -17,6 +18,9 @@ import numpy as np
 import orjson
 
 from benchmarks.view import cpu
+from dikast.annotation.labelling_questions import read_questions
+from dikast.annotation.session import Shares, opened
+from dikast.core.rubric import load_rubric
 
 
 def measured(raters: int, pairs: int, items: int, *, owner: bool) -> tuple[list[float], float]:
@@ -65,6 +69,31 @@ def measured(raters: int, pairs: int, items: int, *, owner: bool) -> tuple[list[
     return waits, spent / len(waits)
 
 
+def stored(labels: int) -> str:
+    """Milliseconds until the first and the last tenth of the labels were on disk, the log, and opening it again."""
+    with tempfile.TemporaryDirectory() as made:
+        file, folder, shares = Path(made) / "items.jsonl", Path(made) / "labels", Shares(raters=5)
+        rows = ({"id": str(k), "instruction": "?", "response": str(k)} for k in range(labels // 5))
+        file.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+        questions = read_questions(str(file), {}, load_rubric("helpfulness"), "absolute")
+        took = []
+        with opened(folder, questions, shares) as session:
+            for rater in range(1, 6):
+                for task in range((rater - 1) * len(questions) + 1, rater * len(questions) + 1):
+                    began = time.perf_counter()
+                    assert session.store.keep(task, "3")
+                    took.append(time.perf_counter() - began)
+            size = session.store.log.stat().st_size
+        began = time.perf_counter()
+        with opened(folder, questions, shares) as session:
+            assert len(session.store.labels()) == labels
+        first, last = (1000 * float(np.median(part)) for part in (took[: labels // 10], took[-labels // 10 :]))
+        return (
+            f"{labels:,} labels: {first:.1f} ms for the first tenth and {last:.1f} ms for the last (medians), a log of"
+            f" {size / 1e6:.1f} MB, opened and written out in {time.perf_counter() - began:.1f} s"
+        )
+
+
 def main() -> None:
     """Print the median, the 95th percentile, and processor time."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -72,7 +101,11 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=20)
     parser.add_argument("--items", type=int, help="pairs in the file (as many as each rater labels)")
     parser.add_argument("--owner", action="store_true", help="with the owner's page open")
+    parser.add_argument("--stored", type=int, help="only write so many labels to a folder")
     given = parser.parse_args()
+    if given.stored:
+        print(stored(given.stored))
+        return
     seconds, spent = measured(given.raters, given.pairs, given.items or given.pairs, owner=given.owner)
     waits = 1000 * np.array(seconds)
     most = np.quantile(waits, 0.95)
