@@ -9,7 +9,7 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.figures import markdown, write_between
+from benchmarks.figures import markdown, rows_table, write_between
 from dikast.ranking.schedules import SCHEDULES
 from dikast.ranking.simulation import Goal, JudgeModel, Read, Simulated, simulate
 
@@ -34,16 +34,18 @@ def main() -> None:
     parser.add_argument("--items", type=int, default=500, help="items of each simulation")
     parser.add_argument("--write", action="store_true", help="put the table into docs/ranking.md")
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="numbers of responses, K")
+    parser.add_argument("--schedules", nargs="+", choices=list(SCHEDULES), default=list(SCHEDULES))
     for name in ("gain", "bias", "noise"):
         parser.add_argument(f"--{name}", type=float, default=getattr(JUDGE, name), help=f"{name} of the judge, nats")
     given = parser.parse_args()
     judge = replace(JUDGE, gain=given.gain, bias=given.bias, noise=given.noise)
     rows = []
     for k in given.sizes:
-        fitting: list[tuple[str, Read]] = [(name, "logit") for name, each in SCHEDULES.items() if k >= each.least]
-        for name, read in (*READS, *fitting):
+        asked: list[tuple[str, Read]] = [*READS, *((name, "logit") for name in SCHEDULES)]
+        for name, read in ((n, r) for n, r in asked if n in given.schedules and k >= SCHEDULES[n].least):
             found = simulate(SCHEDULES[name], k, judge, read=read, items=given.items)
             rows.append(cells(name, read, k, found))
+            print(rows_table(rows[-1:]), flush=True)
     columns = ["K", "schedule", "read as", "calls", "best", "best and worst", "Kendall's tau"]
     table = markdown([columns, *rows])
     print(table)

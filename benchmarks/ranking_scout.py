@@ -173,11 +173,11 @@ def schedule_rows(found: Sequence[Group], draws: int) -> tuple[list[list[str]], 
         both = [of_share(got[goal]) + more for goal, more in zip(GOALS[:2], told, strict=True)]
         tau = shown(mean_estimate(got["order"], 0.95, within=(-1, 1)))
         rows.append([str(k), str(n), name, said, str(calls), *both, tau])
-    return rows, planned(found)
+    return rows, planned(found, full, draws)
 
 
-def planned(found: Sequence[Group]) -> str:
-    """What `auto` chooses for each goal from these comparisons as its pilot."""
+def planned(found: Sequence[Group], full: Mapping[Goal, Floats], draws: int) -> str:
+    """What `auto` chooses for each goal from these comparisons as its pilot, and how it differs from `full` there."""
     k, tournament = len(found[0].penalties), Tournament(0, "logit")
     for at in range(len(found)):
         tournament.enter(str(at), k, SCHEDULES["full"], known(found[at].grades))
@@ -187,7 +187,12 @@ def planned(found: Sequence[Group]) -> str:
         judge, read = judge_of(played, tournament.pooled("logit"), "logit", tournament.grade_line("logit"))
     except UserError as error:
         return f"K={k}: {error}"
-    chosen = ", ".join(f"{goal}: {plan(goal, k, judge, read=read).schedule}" for goal in GOALS[:2])
+    told = []
+    for goal in GOALS[:2]:
+        name = plan(goal, k, judge, read=read).schedule
+        apart = reached(found, SCHEDULES[name].seeking(goal), "logit", draws)[goal] - full[goal]
+        told.append(f"{goal}: {name}, {shown(mean_estimate(apart, 0.95), 3)} from the full round robin")
+    chosen = "; ".join(told)
     measured = (
         f"gain {judge.gain:.2f}, bias {judge.bias:.2f}, noise {judge.noise:.2f} nats, of a grade {judge.graded:.2f}"
     )

@@ -149,6 +149,24 @@ def test_grades_are_planned_for_where_they_tell_more_than_noisy_comparisons() ->
     assert not {"duel", "graded"} & set(without.simulated)
 
 
+def test_beside_grades_comparisons_seek_the_best_alone_where_that_is_the_goal() -> None:
+    judge = JudgeModel(gain=2.1, bias=-0.15, noise=2.2, systematic=0.3, graded=0.7)
+    both, best = SCHEDULES["graded"], SCHEDULES["graded"].seeking("best")
+    assert both.seeking("best-and-worst") is both
+    found = {each.signs: simulate(each, 5, judge, items=600) for each in (both, best)}
+    assert found[1,].calls == found[1, -1].calls == 10
+    assert (found[1,].goals["best"].value or 0) > (found[1, -1].goals["best"].value or 0)
+    assert (found[1,].goals["best-and-worst"].value or 0) < (found[1, -1].goals["best-and-worst"].value or 0)
+
+
+def test_shared_comparisons_find_the_best_nearly_as_often_as_twice_as_many() -> None:
+    judge = JudgeModel(gain=2.1, bias=-0.15, noise=2.2, systematic=0.3)
+    found = {name: simulate(SCHEDULES[name], 5, judge, items=1000) for name in ("top", "half", "full")}
+    share = {name: each.goals["best"].value or 0 for name, each in found.items()}
+    assert found["top"].calls == found["half"].calls == 10
+    assert share["full"] - share["top"] < 0.02 < 0.04 < share["full"] - share["half"]
+
+
 def test_the_pilot_is_a_tenth_of_the_items() -> None:
     sizes = {f"i{n}": 5 for n in range(5000)}
     assert [len(draw_pilot(dict(list(sizes.items())[:n]))) for n in (0, 23, 24, 200, 5000)] == [0, 0, 8, 20, 40]

@@ -119,6 +119,25 @@ def test_missing_verdicts_leave_the_prompt_out(tmp_path: Path) -> None:
     assert len(found.pairs) + sum(found.dropped.values()) == 4
 
 
+@pytest.mark.parametrize("way", ["grade", "compare", "rank"])
+def test_empty_responses_count_for_nothing(way: str, tmp_path: Path) -> None:
+    source = tmp_path / "items.jsonl"
+    asked = [
+        {"id": "three", "instruction": "Name a prime.", "responses": ["7", " ", "9"], "gold": [5, 1, 2]},
+        {"id": "one", "instruction": "Name an even prime.", "responses": ["2", ""], "gold": [5, 1]},
+        {"id": "same", "instruction": "Name a prime number.", "responses": ["7", "7"], "gold": [5, 5]},
+    ]
+    source.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in asked))
+    if way == "rank":
+        rank_file(exact(), source, tmp_path / "run")
+    else:
+        (grade_file if way == "grade" else compare_file)(exact(), source, tmp_path / "run")
+    found = pairs_of(tmp_path / "run")
+    assert [[text_of(each) for each in pair.item.responses] for pair in found.pairs] == [["7", "9"]]
+    assert found.dropped == {"fewer than two different responses that are not empty": 2}
+    assert len(pairs_of(tmp_path / "run", take="all").pairs) == 1
+
+
 def test_matched_pairs_say_nothing_by_length() -> None:
     def pair(n: int, words: int) -> Pair:
         return Pair(Item(str(n), responses=((Text("x"),), (Text("y"),))), 1.0, words)

@@ -107,6 +107,11 @@ def text_of(content: Content) -> str:
     return "\n".join(part.text for part in content if isinstance(part, Text))
 
 
+def is_empty(content: Content) -> bool:
+    """Whether there is nothing but white space."""
+    return all(isinstance(part, Text) and not part.text.strip() for part in content)
+
+
 def images_of(content: Iterable[Part]) -> list[Image]:
     """Every image in order, frames of clips included."""
     found: list[Image] = []

@@ -5,7 +5,7 @@ from typing import Any
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item
 from dikast.core.message import Message, Span
-from dikast.core.part import Content, Text, Turn
+from dikast.core.part import Content, Text, Turn, is_empty
 from dikast.prompts.render import Piece, Slots, plain_pieces
 
 ROLES = {"absolute": ("response",), "pairwise": ("first", "second")}
@@ -66,7 +66,7 @@ def response_of(item: Item, index: int) -> Content:
             message = f"item {item.id!r} has no response (none is given, or null): add it, or leave the item out"
         raise DataError(message, path=item.origin, field="response" if count == 0 else "responses")
     content = item.responses[index]
-    if not any(not isinstance(part, Text) or part.text.strip() for part in content):
+    if is_empty(content):
         message = f"the response of item {item.id!r} is empty: give it text or an image, or leave the item out"
         raise DataError(message, path=item.origin, field=field)
     return content

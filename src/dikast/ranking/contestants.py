@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from dikast.core.item import Item
-from dikast.core.part import Content, Text
+from dikast.core.part import Content, is_empty
 
 
 class Contestants(NamedTuple):
@@ -18,7 +18,7 @@ def contestants_of(item: Item) -> Contestants:
     first: dict[Content, int] = {}
     out: dict[int, int | str] = {}
     for i, content in enumerate(item.responses):
-        if all(isinstance(part, Text) and not part.text.strip() for part in content):
+        if is_empty(content):
             out[i] = "empty"
         elif content in first:
             out[i] = first[content]

@@ -66,6 +66,7 @@ def plan(
     the cheapest is chosen. The full round robin is simulated too, to compare with. Where k is above 32, fewer items are
     simulated, and `top`, `ends` and `graded` are not. UserError if the budget is too small for any, or k too large.
 
+    A schedule is simulated as it is used for the goal (`Schedule.seeking`).
     Schedules that begin with grades are left out where `judge.graded` is infinite. Else grades and comparisons may
     disagree since grades err, or since both err alike, which only gold would tell: schedules are simulated under both,
     compared with the full round robin, and ordered by the mean; those that are .015 below another in the worse case are
@@ -76,7 +77,7 @@ def plan(
     most = k * (k - 1) // 2 if budget is None else budget
     items = min(items, max(_COMPARISONS // (k * (k - 1)), 24))
     fitting = {
-        name: each
+        name: each.seeking(goal)
         for name, each in SCHEDULES.items()
         if each.least <= k <= (_SLOW if name in _SLOWER else each.most)
         if not each.grades or math.isfinite(judge.graded)

@@ -19,6 +19,7 @@ from dikast.core.rubric import Rubric, Sheet
 from dikast.core.runs.current_verdicts import current_verdicts
 from dikast.core.runs.run_files import RANKINGS, write_checked
 from dikast.core.scale import Scale
+from dikast.core.text import counted
 from dikast.core.verdict import Usage, Verdict
 from dikast.engines.wrapper import found_in
 from dikast.judging.judge import Judge
@@ -116,7 +117,7 @@ class _FileRanking:
             if starting:
                 self._grade([item for item, each in self.contestants.items() if len(each.inside) in starting])
         if rest and not self._stopped:
-            self._play(rest, lambda k: SCHEDULES[chosen[k].schedule if k in chosen else self._unplanned(k)])
+            self._play(rest, lambda k: self._planned(k, chosen))
         assert self.planned is not None
         notes = dict.fromkeys((*self.planned.notes, *self._skipped_notes(), *self.notes))
         whole = replace(self.planned, items=len(self.contestants) + len(self.skipped), notes=tuple(notes))
@@ -182,10 +183,11 @@ class _FileRanking:
         if pilot := draw_pilot(sizes, self.run.judge.settings.sampling.seed):
             measured = set(pilot)
             return pilot, [item for item in items if item not in measured]
+        few = f"{counted(len(items), 'item')} {'is' if len(items) == 1 else 'are'} too few"
         if self.how.comparisons is not None:
-            self.notes.append(f"{len(items)} items are too few for a pilot: compared within --comparisons")
+            self.notes.append(f"{few} for a pilot: compared within --comparisons")
             return [], items
-        self.notes.append(f"{len(items)} items are too few for a pilot: all pairs are compared in both orders")
+        self.notes.append(f"{few} for a pilot: all pairs are compared in both orders")
         return items, []
 
     def _chosen(self, rest: Sequence[str]) -> dict[int, SchedulePlan]:
@@ -205,6 +207,10 @@ class _FileRanking:
             names = dict.fromkeys(self._unplanned(len(self.contestants[item].inside)) for item in rest)
             self.notes.append(f"{error}; the rest is compared by the schedule {' or '.join(names)}")
         return found
+
+    def _planned(self, k: int, chosen: Mapping[int, SchedulePlan]) -> Schedule:
+        """The schedule of the rest for k responses."""
+        return SCHEDULES[chosen[k].schedule if k in chosen else self._unplanned(k)].seeking(self.how.goal)
 
     def _unplanned(self, k: int) -> str:
         """The schedule if a pilot shows no difference between responses, within the given bound."""

@@ -7,7 +7,7 @@ so far give, NaN-free (0 for a response that has none yet). Draws come from the 
 
 import math
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, permutations
 from typing import Literal
 
@@ -44,6 +44,10 @@ class Schedule:
     grades: Literal["", "first", "fitted"] = ""
     signs: tuple[int, ...] = ()
     follows: bool = False
+
+    def seeking(self, goal: str) -> "Schedule":
+        """The schedule for a goal: beside grades, comparisons seek the best alone where nothing else is asked for."""
+        return replace(self, signs=(1,)) if self.grades == "fitted" and goal == "best" else self
 
     def in_all(self, k: int) -> int:
         """Comparisons and grades of k responses."""

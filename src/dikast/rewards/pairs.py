@@ -15,7 +15,7 @@ from typing import Any, Literal
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item, item_to
-from dikast.core.part import Content, text_of
+from dikast.core.part import Content, is_empty, text_of
 from dikast.core.records import Arrangement, scan_items
 from dikast.core.records.sources import is_address, is_data
 from dikast.core.runs.as_judged import is_as_judged
@@ -82,7 +82,7 @@ class _Prompt:
     better: dict[tuple[int, int], float] = field(default_factory=dict)
     disagree: set[tuple[int, int]] = field(default_factory=set)
     missing: int = 0
-    empty: set[int] = field(default_factory=set)  # responses that a ranking left out
+    empty: set[int] = field(default_factory=set)  # responses that nobody can judge, which count for nothing
 
 
 def pairs_of(
@@ -96,13 +96,13 @@ def pairs_of(
 ) -> Pairs:
     """The pairs of a finished run of grades or comparisons.
 
-    `take` best-and-worst gives one pair per prompt, all gives every two responses. A prompt is left out if a missing
-    verdict could change the choice, if its best and worst are equal or less than `margin` apart, or if the two orders
-    of the pair disagree. Comparisons of more than two responses are ordered by wins minus losses, those of a ranking by
-    their rewards, which are corrected for the judge's position bias: most pairs of a ranking are asked in one order.
-    `match_length` keeps equally many pairs with the longer and with the shorter response preferred, with similar
-    differences in words. UserError for a run of a panel, for several criteria without a named one or a known total, and
-    for missing items.
+    `take` best-and-worst gives one pair per prompt, all gives every two responses. Empty responses count for nothing:
+    no judge sees them. A prompt is left out if a missing verdict could change the choice, if its best and worst are
+    equal or less than `margin` apart, or if the two orders of the pair disagree. Comparisons of more than two responses
+    are ordered by wins minus losses, those of a ranking by their rewards, which are corrected for the judge's position
+    bias: most pairs of a ranking are asked in one order. `match_length` keeps equally many pairs with the longer and
+    with the shorter response preferred, with similar differences in words. UserError for a run of a panel, for several
+    criteria without a named one or a known total, and for missing items.
     """
     run = run if isinstance(run, Run) else Run(run)
     if run.kind == "panel":
@@ -161,6 +161,8 @@ def _prompts(run: Run, named: str) -> tuple[list[_Prompt], dict[str, _Prompt], i
             if same is None:
                 same = len(prompt.responses)
                 prompt.responses.append(response)
+                if is_empty(response):
+                    prompt.empty.add(same)
             prompt.numbers[item.id, place] = same
     return list(by_print.values()), by_id, changed
 
@@ -187,7 +189,7 @@ def _grades(run: Run, by_id: Mapping[str, _Prompt], criterion: str) -> None:
 def _put(by_id: Mapping[str, _Prompt], item: str, response: int, value: float | None) -> None:
     prompt = by_id.get(item)
     number = None if prompt is None else prompt.numbers.get((item, response))
-    if prompt is None or number is None:
+    if prompt is None or number is None or number in prompt.empty:
         return
     if value is None:
         prompt.missing += 1
@@ -212,6 +214,8 @@ def _comparisons(run: Run, by_id: Mapping[str, _Prompt], criterion: str) -> None
         if prompt is None or (numbers := _numbers(prompt, each.item, each.pair)) is None:
             continue
         a, b = numbers
+        if {a, b} & prompt.empty:
+            continue
         if each.choice is None:
             prompt.missing += 1
             continue
@@ -247,8 +251,6 @@ def _rankings(run: Run, by_id: Mapping[str, _Prompt], criterion: str) -> None:
         if (prompt := by_id.get(line["item"])) is None:
             continue
         prompt.missing += line["missing"]
-        empty = (int(i) for i, why in line["left_out"].items() if why == "empty")
-        prompt.empty |= {n for i in empty if (n := prompt.numbers.get((line["item"], i))) is not None}
         placed = [
             (number, rank, i)
             for i, rank in enumerate(line["ranks"])
@@ -275,13 +277,13 @@ def _chosen(prompt: _Prompt, margin: float, take: Take, dropped: Counter[str], *
     known = sorted(prompt.worth)
     judged = len(prompt.responses) - len(prompt.empty)
     if judged < 2:
-        dropped["fewer than two different responses"] += 1
+        dropped["fewer than two different responses that are not empty"] += 1
         return
     if take == "best-and-worst" and (prompt.missing or len(known) < judged):
         dropped["a verdict is missing"] += 1
         return
-    if graded and len(known) < len(prompt.responses):
-        dropped["a verdict is missing"] += math.comb(len(prompt.responses), 2) - math.comb(len(known), 2)
+    if graded and len(known) < judged:
+        dropped["a verdict is missing"] += math.comb(judged, 2) - math.comb(len(known), 2)
     for a, b in _candidates(prompt, known, take):
         edge = prompt.worth[a] - prompt.worth[b] if graded else prompt.better.get((a, b))
         if edge is None:
