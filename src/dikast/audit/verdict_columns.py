@@ -190,6 +190,11 @@ def _judge(usable: Sequence[str], gold: Sequence[str], seen: Mapping[str, _Seen]
             )
         if found:
             return found[0]
+    if {"item", "criterion", "gold"} <= seen.keys() and any(name.startswith("human_") for name in seen):
+        raise UserError(
+            f"{plan.file}: labels that people gave to `dikast annotate`, without a judge's verdicts: compare a run with"
+            f" them, dikast audit RUN --gold-file {in_shell(plan.file)}"
+        )
     texts = (name for field, names in NAMES.items() if not field.startswith("gold") for name in names)
     others = {*texts, *SYSTEM, *itertools.chain.from_iterable(SYSTEMS)}
     rest = [name for name in usable if name not in gold and plain_name(name) not in others]

@@ -65,6 +65,9 @@ FILES = {
     "verdicts.csv": "question,judge_score\nq,3\n",
     "q_text.csv": "q_text,says\nWhat is it?,It is this.\n",
     "said.csv": "question,answer,gpt4_response\nWhere?,Paris,It is Paris\n",
+    "labels.csv": "item,criterion,response_index,gold,human_1\nq,helpfulness,0,3,3\nr,helpfulness,0,4,4\n",
+    "benches/first/mine/bench.json": "{}",
+    "benches/second/mine/bench.json": "{}",
     "given.csv": "id,judge_score,mine\na,3,4\nb,4,4\n",
     "ok.jsonl": '{"question": "q", "answer": "a"}\n',
 }
@@ -230,6 +233,9 @@ MISTAKES = [
     ("report notes.csv", "no column holds verdicts", "dikast grade notes.csv"),
     ("audit qa.csv", "no column is recognised as the judge's verdicts", "--score human_score, if it is not people's"),
     ("audit rater.csv", "no column is recognised as the judge's verdicts", "--score 'Judge points (1-5)'"),
+    ("audit labels.csv", "labels that people gave to `dikast annotate`", "dikast audit RUN --gold-file labels.csv"),
+    ("report labels.csv", "without a judge's verdicts", "dikast audit RUN --gold-file labels.csv"),
+    ("report benches", "benches: not a run folder", "folders of benches inside it: first, second"),
     ("audit qa.csv --score scor", "there is no column 'scor'", "question, answer, human_score"),
     ("audit given.csv --gold mien", "there is no column 'mien'", "did you mean 'mine'?"),
     ("audit given.csv --score judge_score --gold mien@given.csv", "no column 'mien'", "did you mean 'mine'?"),
@@ -276,6 +282,7 @@ MISTAKES = [
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("mistakes")
     for name, text in FILES.items():
+        (made / name).parent.mkdir(parents=True, exist_ok=True)
         (made / name).write_text(text, "utf-8")
     return made
 

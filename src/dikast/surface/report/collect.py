@@ -29,6 +29,7 @@ from dikast.audit.tables.run_rows import (
     has_gold,
     kept_metadata,
 )
+from dikast.benches.scorecard import BENCH
 from dikast.core.canonical import read_json
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item
@@ -122,6 +123,8 @@ def collect(folder: Path, asked: Asked, rival: Path | None = None) -> RunPage:
     if not (folder / VERDICTS).exists() and not (folder / LOCK).exists():
         inner = sorted(each.parent.name for each in folder.glob(f"*/{VERDICTS}"))
         hint = f"; run folders inside it: {', '.join(inner[:10])}" if inner else ""
+        benches = sorted({each.parts[-3] for each in folder.glob(f"*/*/{BENCH}")})
+        hint = hint or (f"; folders of benches inside it: {', '.join(benches[:10])}" if benches else "")
         raise UserError(f"{folder}: not a run folder: it holds no {VERDICTS}{hint}")
     page = RunPage(folder, folder.resolve().name, lock=read_lock(folder) or {}, summary=_summary(folder))
     page.kind = kind_of(page.summary, page.lock)
