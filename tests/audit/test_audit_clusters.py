@@ -196,7 +196,10 @@ def test_no_figure_without_an_interval_or_a_reason(tmp_path: Path, run_audit: Ru
     assert bare(ranked) == []
     checks = {row["check"]: row["value"] for row in ranked["tables"]["ranking checks"]["rows"]}
     assert checks["Davidson tie parameter"]["low"] < checks["Davidson tie parameter"]["value"]
-    assert checks["cyclic triples expected from the strengths alone"]["high"] == 1
+    expected = checks["cyclic triples expected from the strengths alone"]["value"]
+    as_many = checks["as many cyclic triples or more, from the strengths alone"]["value"]
+    assert checks["cyclic triples"]["value"] == 1  # the only triple is a circle
+    assert 0 < expected < as_many < expected + 0.02  # the share of draws that are one too, these games included
 
 
 def test_slices_without_gold(tmp_path: Path, run_audit: Run) -> None:

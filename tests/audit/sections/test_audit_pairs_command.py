@@ -193,3 +193,34 @@ def test_each_baseline_says_which_pairs_it_is_of(tmp_path: Path, run_audit: Run)
     assert counts == {
         "accuracy (all)": 6, "accuracy (no_gold_ties)": 3, "accuracy (half)": 3, "accuracy (decided)": 3
     }  # fmt: skip
+
+
+def test_what_missing_verdicts_could_make_of_the_decided_holds_the_value(tmp_path: Path, run_audit: Any) -> None:
+    # both orders: a a right, a a right, b b wrong, b b right; of the rest one order is known, and gold is a: with
+    # `a` the pair may be right or undecided, with `b` wrong or undecided
+    said = [("a", "a", "a"), ("a", "a", "a"), ("b", "b", "a"), ("b", "b", "b")]
+    for missing, worst, best in (("aaab", 3 / 5, 6 / 7), ("bbba", 3 / 7, 4 / 5), ("", 3 / 4, 3 / 4)):
+        rows = [
+            {"id": k, "said": one, "turned": two, "gold": gold}
+            for k, (one, two, gold) in enumerate([*said, *((each, "", "a") for each in missing)])
+        ]
+        found = run_audit(
+            write(tmp_path / "x.csv", rows), "--score", "said", "--swapped", "turned", "--gold", "gold", "--pairwise",
+            "--allow-unread",
+        )  # fmt: skip
+        decided = rows_of(found, "accuracy", "statistic")["accuracy (decided)"]
+        assert decided["both together"]["value"] == 3 / 4
+        assert (decided["worst"], decided["best"]) == pytest.approx((worst, best) if missing else (None, None))
+
+
+def test_at_random_each_order_is_drawn_by_itself(tmp_path: Path, run_audit: Any) -> None:
+    # as shown a 3/4, turned a 1/4; gold a 1/2: a in both orders 3/16, b in both 3/16, and the right one half of it
+    rows = [
+        {"id": k, "said": one, "turned": two, "gold": gold}
+        for k, (one, two, gold) in enumerate([("a", "a", "a"), ("a", "b", "a"), ("a", "b", "b"), ("b", "b", "b")])
+    ]
+    found = run_audit(
+        write(tmp_path / "x.csv", rows), "--score", "said", "--swapped", "turned", "--gold", "gold", "--pairwise"
+    )
+    chance = rows_of(found, "beside", "who")["a judge that draws its labels at random"]
+    assert chance["all"]["value"] == pytest.approx(3 / 16)

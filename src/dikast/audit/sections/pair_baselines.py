@@ -1,7 +1,7 @@
 """The audit of pairs: the judge between baselines (one side always, at random) and ceiling (people)."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +50,7 @@ def baselines_table(data: Data, given: Paired) -> Table:
         rows.append(row(f"constant_{name}", "floor", label, np.full(len(judged), code, np.int64), judged))
     if given.final is not None:
         label = "a judge that draws its labels at random"
-        rows.append(Baseline("random", "floor", label, _at_random(given.final, given, rules)))
+        rows.append(Baseline("random", "floor", label, _at_random(given, rules)))
     if "length" in data.numbers:
         extra = data.numbers["length"]
         longer = np.where(np.isnan(extra), NONE, np.where(extra == 0, TIE, np.where(extra > 0, SECOND, FIRST)))
@@ -61,7 +61,7 @@ def baselines_table(data: Data, given: Paired) -> Table:
     columns = ("who", *itertools.chain(*((_N_OF[rule], rule) for rule in rules)))
     told = (
         "n: pairs with gold and, but for rater against rater, a verdict of the judge; no_gold_ties: those whose "
-        "gold is no tie; at random: the judge's shares of labels among the same pairs"
+        "gold is no tie; at random: drawn by the judge's shares of labels among the same pairs, in each order by itself"
     )
     return table("beside", title, columns, cells, told, note, result=result, one_order=given.one_order)
 
@@ -70,19 +70,24 @@ def _with_n(found: Estimate | None) -> tuple[int | None, Estimate | None]:
     return (None, None) if found is None else (found.n, found)
 
 
-def _at_random(final: Codes, given: Paired, rules: Sequence[TieRule]) -> dict[str, Estimate]:
-    """A judge that draws labels with the same shares, independently of the pairs: its expected accuracy.
+def _at_random(given: Paired, rules: Sequence[TieRule]) -> dict[str, Estimate]:
+    """A judge that draws labels with the same shares, in each order by itself and of all pairs alike: its expected
+    accuracy.
 
     Shares are those among the pairs that the rule counts, which are also those that `n` counts.
     """
+    if given.final is None:
+        return {}
+    two = given.choice is not None and given.swapped is not None
+    orders = [given.choice, given.swapped] if two else [given.final]
     found = {}
     for rule in rules:
-        due = (given.gold != NONE) & (final != NONE) & ((rule == "all") | (given.gold != TIE))
+        due = (given.gold != NONE) & (given.final != NONE) & ((rule == "all") | (given.gold != TIE))
         if not due.any():
             continue
-        cells = Cells.of(final[due], given.gold[due])
-        worth = np.array([[said == gold for gold in cells.y] for said in cells.x], np.float64)
-        chance = _by_chance(worth)
+        said, asked = np.unique([each[due] for each in orders if each is not None], axis=1, return_inverse=True)
+        cells = Cells.of(asked.ravel(), given.gold[due])
+        chance = _by_chance(said, lambda a, b: pairs.joint(a, b, given.two_games) if two else a, cells.y)
         draws = bootstrap_tables(cells, {"": chance}, given.how, given.clusters(due))[""]
         ends = given.how.interval(draws, groups=_groups(given.clusters(due), int(due.sum())))
         value = float(chance(cells.table, cells.x, cells.y))
@@ -91,12 +96,20 @@ def _at_random(final: Codes, given: Paired, rules: Sequence[TieRule]) -> dict[st
     return found
 
 
-def _by_chance(worth: Floats) -> TableStatistic:
-    """What verdicts (K) drawn from their shares earn of gold (L) drawn from its own, each pair `worth` (K, L)."""
+def _by_chance(said: Codes, joint: Callable[[Codes, Codes], Codes], gold: Floats) -> TableStatistic:
+    """How often labels drawn by their shares in each order are `gold` (L) drawn by its own.
+
+    said: what is said in each order (rows) by the verdicts of the tables (columns, K).
+    """
+    (first, of_first), (last, of_last) = (np.unique(each, return_inverse=True) for each in (said[0], said[-1]))
+    a, b = np.meshgrid(first, last, indexing="ij")
+    worth = (joint(a, b)[..., None] == gold).astype(np.float64)
+    one, two = np.eye(len(first))[of_first.ravel()], np.eye(len(last))[of_last.ravel()]
 
     def statistic(tables: Floats, x: Floats, y: Floats) -> Floats:
-        said, gold = tables.sum(-1), tables.sum(-2)
-        hits, total = np.einsum("...k,kl,...l->...", said, worth, gold), said.sum(-1) * gold.sum(-1)
+        verdicts, golds = tables.sum(-1), tables.sum(-2)
+        hits = np.einsum("...i,...j,...l,ijl->...", verdicts @ one, verdicts @ two, golds, worth)
+        total = verdicts.sum(-1) ** 2 * golds.sum(-1)
         return np.asarray(np.divide(hits, total, out=np.full(total.shape, np.nan), where=total > 0))
 
     return statistic

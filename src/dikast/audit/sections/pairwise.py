@@ -11,6 +11,7 @@ from dikast.audit.results import Accuracy, Orders
 from dikast.audit.sections.judge_names import judge_names
 from dikast.audit.sections.scores import spread_of
 from dikast.audit.sections.slices import COUNTS, counts_told, worst_decile
+from dikast.audit.statistics.against_gold.bounds import share_bounds
 from dikast.audit.statistics.against_gold.classes import class_estimates
 from dikast.audit.statistics.against_gold.measures import FEW
 from dikast.audit.statistics.intervals import bounded_mean, error_of, share
@@ -129,18 +130,13 @@ def _right_twice(given: Paired, rule: TieRule) -> Share:
 
 def _bounds(given: Paired, rule: TieRule) -> tuple[float, float] | None:
     """If every missing verdict, in either order, had been the worst or the best choice, whatever --unscored says."""
-    lost = np.flatnonzero(~given.scored)
+    lost = ~given.scored
     filled = [_share(each, given.gold, rule) for each in given.fillings()]
     known = filled[0].counts & given.scored
-    due = np.array([each.counts[lost] for each in filled])
-    worth = np.array([each.worth[lost] for each in filled])
-    ends = np.where(due, worth, np.inf).min(0), np.where(due, worth, -np.inf).max(0)
-    total = int(known.sum()) + int(due.any(0).sum())
-    if not due.any():
+    worth, counts = (np.array([getattr(each, name)[lost] for each in filled]) for name in ("worth", "counts"))
+    if not counts.any():
         return None
-    hits = float(filled[0].worth[known].sum())
-    worst, best = ((hits + float(end[due.any(0)].sum())) / total for end in ends)
-    return worst, best
+    return share_bounds(float(filled[0].worth[known].sum()), int(known.sum()), worth, counts)
 
 
 _SLOTS_READ = (

@@ -79,9 +79,11 @@ def _checks(
     effects: Sequence[str],
 ) -> Table:
     games, how = bouts.games(), data.plan.resampling
+    expected, as_many = cycles_by_chance(games, ranking.fit, how)
     rows: list[list[Cell]] = [
         ["cyclic triples", cyclic_triples(win_matrix(games))],
-        ["cyclic triples expected from the strengths alone", cycles_by_chance(games, ranking.fit, how)],
+        ["cyclic triples expected from the strengths alone", expected],
+        ["as many cyclic triples or more, from the strengths alone", as_many],
     ]
     if data.plan.soft:
         rows.append(["Davidson tie parameter", undefined(ranking.n, "soft preferences have no ties", level=how.level)])

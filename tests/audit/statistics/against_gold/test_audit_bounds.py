@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from dikast.audit.statistics.against_gold import bounds as searched
-from dikast.audit.statistics.against_gold.bounds import bounds
+from dikast.audit.statistics.against_gold.bounds import bounds, share_bounds
 from dikast.audit.statistics.against_gold.measures import MEASURES
 
 LABELS = np.array([1.0, 2, 3, 4, 5])
@@ -87,3 +87,25 @@ def test_few_labels_of_a_long_scale_are_tried_and_the_same_is_found(name: str, m
     few = bounds(score, gold, gold[:4], labels, table)
     monkeypatch.setattr(searched, "_MOST_LABELS", 101)
     assert few == pytest.approx(bounds(score, gold, gold[:4], labels, table), abs=1e-3)
+
+
+def test_shares_whose_unknown_rows_may_be_left_out() -> None:
+    # 3 of 4 known; three rows can be right or left out, one wrong or left out: 3/5 at worst, 6/7 at best
+    worth = np.array([[1.0, 1, 1, 0], [0, 0, 0, 0]])
+    counts = np.array([[True, True, True, True], [False, False, False, False]])
+    assert share_bounds(3, 4, worth, counts) == (3 / 5, 6 / 7)
+    assert share_bounds(0, 0, worth[:, 3:], counts[:, 3:]) == (0, 0)  # nothing is known, and it counts at all only once
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_shares_against_brute_force(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    worth, counts = rng.choice([0, 0.5, 1], (3, 5)), rng.random((3, 5)) < 0.6
+    n = int(rng.integers(0, 6))
+    hits = float(rng.integers(0, n + 1))
+    every = []
+    for given in itertools.product(range(3), repeat=5):
+        counted, earned = counts[given, range(5)], worth[given, range(5)]
+        if n + counted.sum():
+            every.append((hits + earned[counted].sum()) / (n + counted.sum()))
+    assert share_bounds(hits, n, worth, counts) == pytest.approx((min(every), max(every)))

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dikast.audit.statistics.building_blocks.contingency import Cells
+from dikast.audit.statistics.building_blocks.exact_means import NEAR
 from dikast.audit.statistics.building_blocks.weights import TableStatistic
 
 Floats = NDArray[np.float64]
@@ -217,3 +218,25 @@ def _moved(table: Floats, start: _Start, group: int, old: int, new: int, rows: f
     table[start.rows[old], start.columns[group]] -= rows
     table[start.rows[new], start.columns[group]] += rows
     return table
+
+
+def share_bounds(hits: float, n: int, worth: Floats, counts: Masks) -> tuple[float, float]:
+    """The least and the greatest share (hits + w) / (n + c) when each unknown row takes one of its choices.
+
+    worth: what an unknown row (column) earns by each choice (row), in [0, 1]; counts: whether the row is counted then;
+    some must be. A row that some choices leave out is so wherever that moves the share further (Dinkelbach 1967).
+    """
+
+    def furthest(sign: int) -> float:
+        taken, share = counts.argmax(0), math.nan
+        while True:
+            counted = np.take_along_axis(counts, taken[None], 0)[0]
+            earned = np.take_along_axis(worth, taken[None], 0)[0][counted]
+            total = n + int(counted.sum())
+            further = (hits + float(earned.sum())) / total if total else share
+            if sign * (further - share) <= NEAR:
+                return share
+            share = further
+            taken = np.where(counts, sign * (worth - share), 0.0).argmax(0)
+
+    return furthest(-1), furthest(1)

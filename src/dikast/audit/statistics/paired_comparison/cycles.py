@@ -32,29 +32,31 @@ def cyclic_triples(wins: ArrayLike) -> Estimate:
     return Estimate(cycles / triples, round(triples), note=note)
 
 
-def cycles_by_chance(games: Games, fit: Strengths, how: Resampling) -> Estimate:
-    """The share of cyclic triples if there were none in truth: games drawn from the fitted strengths, ties as they are.
+def cycles_by_chance(games: Games, fit: Strengths, how: Resampling) -> tuple[Estimate, Estimate]:
+    """The share of cyclic triples if there were none in truth, and how often it is as large as that of the games.
 
-    The value is the mean of the draws, the interval holds `how.level` of them: more cycles than that are unlikely to be
-    chance.
+    Tournaments are drawn from the fitted strengths, ties as they are. First the mean of their shares; then the share of
+    them, these games included, that have at least as many cycles: if few have, the cycles are unlikely to be chance.
+    Neither has an interval: both are exact but for the number of draws.
     """
     gap = fit.strength[games.i] - fit.strength[games.j] + games.covariates @ fit.effects
     decided, ties = np.round(games.wins + games.losses).astype(np.int64), games.ties
     if not np.isfinite(gap).all():
-        return Estimate(math.nan, 0, level=how.level, note="no finite strengths")
+        nothing = Estimate(math.nan, 0, level=how.level, note="no finite strengths")
+        return nothing, nothing
     rng, found, chance = how.rng(), [], 1 / (1 + np.exp(-gap))
     for _ in range(min(how.draws, MOST_DRAWS)):
         won = rng.binomial(decided, chance).astype(np.float64)
         drawn = Games(games.players, games.i, games.j, won, decided - won, ties, games.covariates)
         found.append(cyclic_triples(win_matrix(drawn)).value)
-    draws = np.array(found)
+    draws, seen = np.array(found), cyclic_triples(win_matrix(games)).value
     known = draws[~np.isnan(draws)]
-    if not len(known):
-        return undefined(len(draws), NO_TRIPLE, level=how.level)
-    interval = how.interval(draws, point=True)
-    return Estimate(
-        float(known.mean()), len(draws), *interval, how.level, f"{len(draws)} tournaments drawn from the strengths"
-    )
+    if not len(known) or math.isnan(seen):
+        nothing = undefined(len(draws), NO_TRIPLE, level=how.level)
+        return nothing, nothing
+    note = f"{len(draws)} tournaments drawn from the strengths"
+    as_many = (1 + int((known >= seen - NEAR).sum())) / (1 + len(known))
+    return Estimate(float(known.mean()), len(draws), note=note), Estimate(as_many, len(draws), note=note)
 
 
 def win_matrix(games: Games) -> Floats:
