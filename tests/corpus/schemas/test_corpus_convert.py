@@ -137,6 +137,12 @@ def test_marks_are_regions_of_the_tools_and_come_back() -> None:
     assert same(to_record(row, SCHEMAS["argilla"]), record)
     row["responses"] = {"spans": [{"value": [{"start": 0, "end": 5, "label": "wrong"}], "user_id": "a"}]}
     assert to_record(row, SCHEMAS["argilla"])["gold"] == {**gold, "spans": [[0, 5]]}
+    odd = [{"type": "labels", "value": value} for value in ({}, {"start": "/p[1]", "end": "/p[1]", "startOffset": 0})]
+    html = {"type": "labels", "value": {"start": "/p[1]", "end": "/p[1]", "globalOffsets": {"start": 0, "end": 1}}}
+    task["annotations"] = [{"result": odd}]
+    assert to_record(task, SCHEMAS["label-studio"])["gold"] == gold
+    task["annotations"] = [{"result": [*odd, html, {"type": "rectanglelabels", "value": {"x": 1}}]}]
+    assert to_record(task, SCHEMAS["label-studio"])["gold"] == {**gold, "spans": [[0, 1]]}
     unseen = {**record, "gold": {**gold, "boxes": [[1, 0.1, 0.2, 0.3, 0.4]]}}  # on a picture that the task lacks
     task = to_row(unseen, SCHEMAS["label-studio"])
     assert [each["type"] for each in task["predictions"][0]["result"]] == ["rating", "labels"]

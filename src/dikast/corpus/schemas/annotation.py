@@ -94,6 +94,17 @@ def _gold(people: list[Row], machine: Row) -> Row | None:
     return gold
 
 
+def _ends(region: Row) -> list[Any]:
+    """Where the characters of a region begin and end, in a text or in HTML."""
+    return _numbers(region, "start", "end") or _numbers(region.get("globalOffsets"), "start", "end")
+
+
+def _numbers(value: Any, *names: str) -> list[Any]:
+    """The numbers under these names; none where one of them is missing or no number, as regions of other tags have."""
+    found = [value.get(name) if isinstance(value, dict) else None for name in names]
+    return found if all(isinstance(each, int | float) and not isinstance(each, bool) for each in found) else []
+
+
 def read_argilla(row: Row) -> Row:
     """A record; submitted answers take precedence over suggestions."""
     fields = row.get("fields")
@@ -117,7 +128,7 @@ def _argilla_answers(said: Row) -> Row:
     """The answers to questions that are known; a span question says its label with each stretch."""
     known: Row = {key: said[key] for key in ("score", "preference", "feedback") if key in said}
     if isinstance(said.get("spans"), list):
-        known["spans"] = sorted([each["start"], each["end"]] for each in said["spans"])
+        known["spans"] = sorted(ends for each in said["spans"] if (ends := _numbers(each, "start", "end")))
     return known
 
 
@@ -167,11 +178,11 @@ def _results(annotation: Row) -> Row:
         elif kind == "textarea":
             text = value.get("text")
             said["feedback"] = "\n".join(text) if isinstance(text, list) else text
-        elif kind == "labels":
-            said["spans"] = sorted([*said.get("spans", []), [value["start"], value["end"]]])
-        elif kind == "rectanglelabels":
-            sides = [round(value[side] / 100, 8) for side in ("x", "y", "width", "height")]
-            said["boxes"] = sorted([*said.get("boxes", []), [each.get("item_index", 0), *sides]])
+        elif kind == "labels" and (ends := _ends(value)):
+            said["spans"] = sorted([*said.get("spans", []), ends])
+        elif kind == "rectanglelabels" and (sides := _numbers(value, "x", "y", "width", "height")):
+            box = [each.get("item_index") or 0, *(round(side / 100, 8) for side in sides)]
+            said["boxes"] = sorted([*said.get("boxes", []), box])
     return said
 
 
