@@ -426,7 +426,7 @@ def test_one_item_as_a_call() -> None:
     assert repr(tied) == "<Ranking of 'q1': 0 = 1 = 2 (full, 6 comparisons)>"
     duel = judge.rank(id="q1", instruction="q", responses=["a", "b", "c"], gold=[1, 5, 3], schedule="duel")
     assert (duel.order, duel.comparisons, duel.rewards) == ((1, 2, 0), 2, (None, None, None))
-    with pytest.raises(UserError, match="1 different responses"):
+    with pytest.raises(UserError, match="1 different response, empty ones left out"):
         judge.rank(instruction="q", responses=["a", "a"], gold=[1, 1])
 
 

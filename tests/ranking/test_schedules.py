@@ -104,6 +104,24 @@ def test_an_item_that_gets_no_verdict_is_asked_no_more_than_its_share() -> None:
     assert {item: len(contest.asked) for item, contest in tournament.contests.items()} == {"told": 10, "mute": 10}
 
 
+def test_an_item_whose_grades_say_enough_is_not_compared_and_has_the_unit_of_the_others() -> None:
+    tournament, grades = Tournament(), {"clear": [0.9, 0.6, 0.3, 0.0], "close": [0.52, 0.5, 0.49, 0.48]}
+    for item, each in grades.items():
+        for name in (item, f"{item} too"):
+            tournament.enter(name, 4, SCHEDULES["graded"], np.array(each))
+    while pairs := tournament.draw():
+        said = dict[str, list[Comparison]]()
+        for item, drawn in pairs.items():
+            own = grades[item.split()[0]]
+            said[item] = [Comparison(pair, 1.0, 0.5, 8 * (own[pair.first] - own[pair.second])) for pair in drawn]
+        tournament.note(said)
+    played = {item: len(contest.played) for item, contest in tournament.contests.items()}
+    assert played == {"clear": 0, "clear too": 0, "close": 4, "close too": 4}
+    assert {tournament.read(item) for item in played} == {"logit"}
+    rewards = tournament.ordered("clear").rewards
+    assert rewards[0] == pytest.approx(2 * 4 * 8 * 0.45, rel=0.05)  # eight nats a unit of goodness, .45 above the mean
+
+
 def believed(mean: list[float], asked: set[OrderedPair]) -> Belief:
     counts = np.zeros((5, 5))
     for pair in asked:

@@ -9,6 +9,7 @@ import numpy as np
 from dikast.core.errors import UserError
 from dikast.core.item import Item
 from dikast.core.rubric import Sheet
+from dikast.core.text import counted
 from dikast.core.verdict import Usage, Verdict
 from dikast.judging.joining import join_samples
 from dikast.judging.judge import Judge
@@ -58,8 +59,8 @@ def rank_rounds(
         raise UserError("ranking takes one criterion, and this rubric is a sheet of several")
     if len(found.inside) < schedule.least:
         raise UserError(
-            f"item {item.id!r} has {len(found.inside)} different responses that are not empty; the schedule "
-            f"{schedule.name} needs {schedule.least}"
+            f"item {item.id!r} has {counted(len(found.inside), 'different response')}, empty ones left out; the "
+            f"schedule {schedule.name} needs {schedule.least}"
         )
     if told := schedule.too_many(len(found.inside)):
         raise UserError(f"item {item.id!r}: {told}")

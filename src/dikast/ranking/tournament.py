@@ -84,6 +84,7 @@ class Tournament:
         self.contests: dict[str, Contest] = {}
         self._pooled: dict[Values, Pooled] = {}
         self._lines: dict[Values, GradeLine] = {}
+        self._kinds: tuple[Values, ...] = ()  # the usual one, once it is known
 
     def enter(self, item: str, k: int, schedule: Schedule, grades: Floats | None = None) -> None:
         """Add an item with k responses.
@@ -210,15 +211,21 @@ class Tournament:
         """Add the results of the round's comparisons, by item."""
         for item, found in comparisons.items():
             self.contests[item].played += found
-        self._pooled, self._lines = {}, {}
+        self._pooled, self._lines, self._kinds = {}, {}, ()
 
     def read(self, item: str) -> Values:
         """The kind of values that the item is ordered by."""
         if self.values is not None:
             return self.values
         played = self.contests[item].played
-        bare = any(np.isnan(each.logit) and not np.isnan(each.verdict) for each in played)
-        return "verdict" if bare or all(np.isnan(each.logit) for each in played) else "logit"
+        return _kind(played) if played else self._usual()
+
+    def _usual(self) -> Values:
+        """The kind of values of most items that have comparisons, for those that have none."""
+        if not self._kinds:
+            found = [_kind(contest.played) for contest in self.contests.values() if contest.played] or ["verdict"]
+            self._kinds = (max(dict.fromkeys(found), key=found.count),)
+        return self._kinds[0]
 
     def pooled(self, kind: Values) -> Pooled:
         """Slot bias and noise pooled over all items that are ordered by these values."""
@@ -267,6 +274,12 @@ class Tournament:
             covariance = less_mean(covariance, np.isin(np.arange(contest.k), inside))
         spread = np.inf if prior else pooled.spread
         return ordered_by(strengths[0], covariance[0], inside, games, pooled.bias.shrunk, pooled.noise, spread=spread)
+
+
+def _kind(played: Sequence[Comparison]) -> Values:
+    """Logits if every verdict has probabilities, else verdicts."""
+    bare = any(np.isnan(each.logit) and not np.isnan(each.verdict) for each in played)
+    return "verdict" if bare or all(np.isnan(each.logit) for each in played) else "logit"
 
 
 def _scale(pooled: Pooled) -> tuple[float, float]:
