@@ -224,3 +224,64 @@ def test_at_random_each_order_is_drawn_by_itself(tmp_path: Path, run_audit: Any)
     )
     chance = rows_of(found, "beside", "who")["a judge that draws its labels at random"]
     assert chance["all"]["value"] == pytest.approx(3 / 16)
+
+
+def games(winners: str) -> list[dict[str, Any]]:
+    """Games of P against Q, by their winner: `-` is a game without a verdict."""
+    named = {"P": "a", "Q": "b", "=": "tie", "-": ""}
+    return [{"one": "P", "two": "Q", "score": named[each]} for each in winners]
+
+
+PLAYED = ("--score", "score", "--pairwise", "--first", "one", "--second", "two")
+
+
+def test_a_pair_without_a_verdict_is_a_loss_of_nobody(tmp_path: Path, run_audit: Run) -> None:
+    # 6 wins of P, 2 ties, 2 wins of Q, 10 without a verdict: P wins (6 + 1) / 10
+    file = write(tmp_path / "x.csv", games("PPPPPP==QQ----------"))
+    dropped, wrong = (run_audit(file, *PLAYED, "--unscored", rule)["tables"] for rule in ("drop", "wrong"))
+    assert dropped == wrong  # no gold: there is nothing to be wrong about
+    for row in wrong["players"]["rows"]:
+        assert row["wins"] + row["ties"] + row["losses"] == row["games"] == 10
+    p, q = wrong["players"]["rows"]
+    assert (p["win rate (half)"]["value"], q["win rate (half)"]["value"]) == (0.7, 0.3)
+
+
+def test_ties_that_are_pairs_without_a_verdict_are_counted(tmp_path: Path, run_audit: Run) -> None:
+    file = write(tmp_path / "x.csv", [*games("PPPPPP==QQ----------"), {"one": "P", "two": "P", "score": ""}])
+    found = run_audit(file, *PLAYED, "--unscored", "tie")["tables"]
+    p = found["players"]["rows"][0]
+    assert (p["games"], p["wins"], p["ties"], p["losses"]) == (20, 6, 12, 2)
+    told = "pairs without a verdict, counted as ties (--unscored tie): "
+    assert [found[name]["notes"].count(f"{told}10") for name in ("players", "head to head")] == [1, 1]
+    assert f"{told}11" in found["preferences"]["notes"]  # of all pairs, that of P with itself among them
+    assert "from 10 games" in found["ranking"]["title"]
+    assert any("no games here" in note for note in found["ranking"]["notes"])
+
+
+@pytest.mark.parametrize("rule", ["tie", "wrong"])
+def test_every_figure_against_gold_says_how_pairs_without_a_verdict_count(
+    rule: str, tmp_path: Path, run_audit: Run
+) -> None:
+    rows = [{"score": "a", "rival": "b", "gold": "a", "topic": "x"}] * 20
+    rows += [{"score": "", "rival": "b", "gold": "b", "topic": "y"}] * 5 + [
+        {"score": "a", "rival": "", "gold": "b", "topic": "y"}
+    ]
+    found = run_audit(
+        write(tmp_path / "x.csv", rows), "--score", "score", "--gold", "gold", "--pairwise", "--unscored", rule,
+        "--rival", "rival", "--by", "topic",
+    )["tables"]  # fmt: skip
+    told = {"tie": "ties (--unscored tie)", "wrong": "wrong (--unscored wrong)"}[rule]
+    for name in ("accuracy", "classes", "confusion", "beside", "by topic", "over topic"):
+        assert f"pairs without a verdict, counted as {told}: 5" in found[name]["notes"], name
+    one, two = (f"{who}: pairs without a verdict, counted as {told}: {n}" for who, n in (("score", 5), ("rival", 1)))
+    assert {one, two} <= set(found["rival"]["notes"])
+
+
+def test_an_order_without_a_verdict_is_no_agreement_of_the_orders(tmp_path: Path, run_audit: Run) -> None:
+    # 6 pairs: 2 agree, 1 disagrees, 3 without a verdict in one order or both: 2 of 3 are the same
+    said = (("a", "a"), ("b", "b"), ("a", "b"), ("", "a"), ("tie", ""), ("", ""))
+    rows = [{"shown": one, "swapped": two} for one, two in said]
+    file, columns = write(tmp_path / "x.csv", rows), ("--score", "shown", "--swapped", "swapped", "--pairwise")
+    for rule in ("drop", "tie", "wrong"):
+        same = values(run_audit(file, *columns, "--unscored", rule), "orders")["same verdict in both orders"]
+        assert (same["value"], same["n"]) == (2 / 3, 3), rule

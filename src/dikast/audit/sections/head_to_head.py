@@ -10,7 +10,7 @@ from dikast.audit.estimate import Estimate
 from dikast.audit.rendering import Cell, Table, table
 from dikast.audit.results import HeadToHead, Meeting
 from dikast.audit.statistics.intervals import share
-from dikast.audit.tables.choices import DISAGREE, FIRST, NONE, SECOND, TIE, Share
+from dikast.audit.tables.choices import DISAGREE, FIRST, NONE, SECOND, TIE, WRONG, Share
 from dikast.audit.tables.paired import Paired
 
 Floats = NDArray[np.float64]
@@ -54,7 +54,7 @@ def _met(given: Paired, final: Codes, names: Sequence[str], first: Codes, second
         return share(np.concatenate(worth), given.level, cluster, note="" if len(at) else "no pair of both")
 
     rate = earned((final, straight, turned))
-    true = earned((np.where(final == NONE, NONE, given.gold), straight, turned))
+    true = earned((np.where(np.isin(final, (NONE, WRONG)), NONE, given.gold), straight, turned))
     gold = true if true.n else None
     if given.swapped is None:
         return Meeting(names[one], names[two], rate, (), None, gold)

@@ -35,7 +35,7 @@ def pair_tables(data: Data, slices: Slices) -> list[Table]:
     tables: list[Table] = []
     tables.extend(_failures(data, given))
     if plan.gold and given.choice is not None:
-        tables += [pairwise.accuracy_table(given, plan.unscored, plan.width), pairwise.class_table(given)]
+        tables += [pairwise.accuracy_table(given, plan.width), pairwise.class_table(given)]
         tables += [baselines_table(data, given), pairwise.confusion_table(given)]
     if plan.gold and (ranked := run_rankings_table(data)) is not None:
         tables.append(ranked)
@@ -63,7 +63,25 @@ def pair_tables(data: Data, slices: Slices) -> list[Table]:
         said = given.final.astype(np.float64)
         said[given.final < 0] = np.nan
         tables.append(alt_test_table(said, given.raters, plan, given.cluster, nominal=True))
-    return tables
+    return [_with_rule(each, given, labelled=bool(plan.gold)) for each in tables]
+
+
+def _with_rule(found: Table, given: Paired, *, labelled: bool) -> Table:
+    """A table with a note on how it counted pairs without a verdict, where --unscored decides that.
+
+    Without gold there is nothing to be wrong about, so only ties count; tables of players say so themselves.
+    """
+    sliced, every = found.name.startswith(("by ", "over ")), np.ones(len(given.gold), bool)
+    if found.name in _AGAINST_GOLD or (sliced and labelled):
+        told = given.unscored_told(given.gold != NONE)
+    elif (found.name == "preferences" or sliced) and given.unscored == TIE:
+        told = given.unscored_told(every)
+    else:
+        return found
+    return dataclasses.replace(found, notes=(*found.notes, told)) if told else found
+
+
+_AGAINST_GOLD = ("accuracy", "classes", "beside", "confusion", "alt-test")
 
 
 def _readouts(data: Data, given: Paired) -> Iterator[Table]:

@@ -1,6 +1,6 @@
 """The audit of choices between two responses: accuracy by rule and order, consistency, a second judge, slices."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,7 @@ from dikast.audit.tables.choices import (
     TieRule,
 )
 from dikast.audit.tables.load import Data
-from dikast.audit.tables.paired import Paired, ratio, read_column, ruled
+from dikast.audit.tables.paired import Paired, ratio, read_column, rule_told, ruled
 from dikast.audit.tables.refs import Ref
 from dikast.audit.tables.soft_preferences import NEAREST
 from dikast.core.scale import Scale
@@ -49,7 +49,7 @@ Codes = NDArray[np.int64]
 _THREE = Scale(pairs.NAMES, (0.0, 1.0, 2.0))  # for the discrimination index of choices
 
 
-def accuracy_table(given: Paired, unscored: str, wanted: float = 0.03) -> Table:
+def accuracy_table(given: Paired, wanted: float = 0.03) -> Table:
     """Accuracy under each tie rule: of the joint verdict, in each order, right in both; bounds over the unscored."""
     views = _views(given)
     rows: list[list[Cell]] = []
@@ -77,7 +77,6 @@ def accuracy_table(given: Paired, unscored: str, wanted: float = 0.03) -> Table:
         *(f"{rule}: {text}" for rule, text in TIE_RULES.items()),
         f"n: pairs that the rule counts, of the figures {first}"
         + " (those of others are in --json)" * (len(views) > 1),
-        _unscored_note(unscored),
         NEAREST if given.soft else "",
         "" if given.scored.all() else "worst and best: if the missing verdicts had been any choice",
         _orders_told(given),
@@ -90,11 +89,6 @@ def accuracy_table(given: Paired, unscored: str, wanted: float = 0.03) -> Table:
 
 def _first(row: Sequence[Cell]) -> Estimate:
     return next(cell for cell in row if isinstance(cell, Estimate))
-
-
-def _unscored_note(unscored: str) -> str:
-    told = {"tie": "counted as ties", "wrong": "counted as wrong"}
-    return f"pairs without a verdict were {told[unscored]} (--unscored {unscored})" if unscored in told else ""
 
 
 def _orders_told(given: Paired) -> str:
@@ -149,28 +143,29 @@ def orders_table(given: Paired, *, may_be_slots: bool = False) -> Table:
     """How strongly the order decides (position bias); `may_be_slots`: the user named the column of the other order."""
     if given.choice is None or given.swapped is None:
         raise ValueError("two orders are due")
-    same = pairs.order_consistency(given.choice, given.swapped)
+    shown = np.where(given.known, given.choice, NONE)  # an order without a verdict says nothing, whatever --unscored
+    swapped = np.where(given.known_swapped, given.swapped, NONE)
+    same = pairs.order_consistency(shown, swapped)
     twice = f"{counted(int(same.counts.sum()), 'pair')} with a verdict in both orders"
     alike = given.estimate(same)
     rows: list[list[Cell]] = [["same verdict in both orders", alike, twice]]
-    kinds = pairs.flips(given.choice, given.swapped)
+    kinds = pairs.flips(shown, swapped)
     differ = Share(np.sum([each.worth for each in kinds.values()], 0), kinds["a tie in one order"].counts)
     judged = f"{counted(int(differ.counts.sum()), 'pair')} with a choice in both orders"
     found = Orders(alike, given.estimate(differ), {name: given.estimate(each) for name, each in kinds.items()})
     rows.append(["disagree", found.disagree, judged])
     rows += [[f"disagree: {name}", each, judged] for name, each in found.disagreements.items()]
-    slot = pairs.slot_preference(given.choice, given.swapped)
+    slot = pairs.slot_preference(shown, swapped)
     told = (
         f"{counted(int(slot.counts.sum()), 'pair')} whose orders name different responses, of "
         f"{int(differ.worth[differ.counts].sum()):,} that disagree (a tie in one order is left out)"
     )
     rows.append(["first slot, where they differ", given.estimate(slot), told])
-    for name, view in (("as shown", given.choice), ("swapped", given.swapped)):
-        known = (view != NONE) & (view != WRONG)
-        ties = given.estimate(Share((view == TIE).astype(np.float64), known))
+    for name, view in (("as shown", shown), ("swapped", swapped)):
+        ties = given.estimate(Share((view == TIE).astype(np.float64), view != NONE))
         rows.append([f"ties {name}", ties, f"{counted(ties.n, 'verdict')} in that order"])
-    both = (given.choice != NONE) & (given.swapped != NONE)
-    classes = class_estimates(given.swapped[both], given.choice[both], given.how, given.clusters(both))
+    both = given.scored
+    classes = class_estimates(swapped[both], shown[both], given.how, given.clusters(both))
     rows.append(["cohen_kappa of the orders", classes["cohen_kappa"], twice])
     turned = classes["cohen_kappa"].high < 0 and may_be_slots
     return table(
@@ -249,7 +244,7 @@ def headlines(given: Paired) -> dict[str, Share]:
 
 def slice_table(codes: Codes, names: Sequence[str], given: Paired, by: str) -> Table:
     """One row a slice: failures, accuracy in each order and in both, consistency; Holm over slices against the rest."""
-    views, shares = _views(given), headlines(given)
+    shares = headlines(given)
     headline, main = next(iter(shares.items()))
     rows, tests = [], []
     hits, sizes = (
@@ -273,7 +268,8 @@ def slice_table(codes: Codes, names: Sequence[str], given: Paired, by: str) -> T
     values = [float(h / s) if s else float("nan") for h, s in zip(hits, sizes, strict=True)]
     title = f"By {by}: {counted(len(names), 'slice')}"
     columns = (by, *COUNTS, *shares, "p", "p (Holm)")
-    both = "pairs without a verdict in either order count as consistent" if _counts_wrong(views) else ""
+    filled = given.swapped is not None and given.unscored != NONE and not given.scored.all()
+    both = "consistent: an order without a verdict counts by --unscored too, so two of them agree" if filled else ""
     return table(
         f"by {by}",
         title,
@@ -309,16 +305,12 @@ def unlabelled_table(codes: Codes, names: Sequence[str], given: Paired, by: str)
     return table(f"by {by}", title, columns, rows, told, pairs_told, result=found, one_order=given.one_order)
 
 
-def _counts_wrong(views: Mapping[str, Codes]) -> bool:
-    """Whether the unscored were counted as wrong."""
-    return any((view == WRONG).any() for view in views.values())
-
-
 def other_judge_table(data: Data, given: Paired) -> Table:
     """A second judge on the same pairs: accuracy, paired difference, McNemar."""
     plan = data.plan
     names = judge_names(plan)
-    other = ruled(read_column(data, "rival", Ref.of(plan.rival).name), plan.unscored)
+    found = read_column(data, "rival", Ref.of(plan.rival).name)
+    other, labelled = ruled(found, plan.unscored), given.gold != NONE
     if other is None or given.final is None:
         raise ValueError("two judges are due")
     rows: list[list[Cell]] = []
@@ -334,7 +326,11 @@ def other_judge_table(data: Data, given: Paired) -> Table:
             test = mcnemar(one.worth[both] == 1, two.worth[both] == 1, given.clusters(both))
             note = mcnemar_told(test, names, "right", given.level)
     title = f"{names.own} compared with {names.rival}, on the same pairs"
-    return table("rival", title, ("statistic", *names, "difference"), rows, note)
+    lost = (int((labelled & ~given.scored).sum()), int((labelled & (found.codes == NONE)).sum()))
+    counted_as = [
+        f"{name}: {told}" for name, n in zip(names, lost, strict=True) if (told := rule_told(n, given.unscored))
+    ]
+    return table("rival", title, ("statistic", *names, "difference"), rows, note, *counted_as)
 
 
 def preference_table(given: Paired) -> Table:

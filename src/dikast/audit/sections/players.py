@@ -24,7 +24,7 @@ from dikast.audit.statistics.paired_comparison.ranking import (
     rank_players,
     win_rate,
 )
-from dikast.audit.tables.choices import DISAGREE, FIRST, NONE, ONE_ORDER, SECOND, TIE, WRONG, Share
+from dikast.audit.tables.choices import DISAGREE, FIRST, NONE, ONE_ORDER, SECOND, TIE, Share
 from dikast.audit.tables.columns import Words
 from dikast.audit.tables.load import Data
 from dikast.audit.tables.paired import Paired
@@ -66,7 +66,16 @@ def ranking_tables(data: Data, given: Paired) -> list[Table]:
     tables.append(_counts(given, names, first, second, how))
     tables += [met] if (met := played_table(given, names, first, second)) is not None else []
     tables.append(_checks(data, given, bouts, ranking, controlled, anchor, effects))
-    return tables
+    told = given.unscored_told((first >= 0) & (second >= 0) & (first != second)) if given.unscored == TIE else ""
+    return (
+        [replace(each, notes=(*each.notes, told if each.name in _COUNTED else _RANKED)) for each in tables]
+        if told
+        else tables
+    )
+
+
+_COUNTED = ("players", "head to head")  # tables that count games, by the rule for pairs without a verdict
+_RANKED = "pairs without a verdict are no games here (--unscored tie counts them as ties in the other tables)"
 
 
 def _checks(
@@ -291,7 +300,7 @@ def _prior_told(level: float) -> str:
 def _counts(given: Paired, names: list[str], first: Codes, second: Codes, how: Resampling) -> Table:
     """Games of each player by joint outcome, win rates under each rule, and the mean grade."""
     final = given.final if given.final is not None else np.full(len(first), NONE)
-    lost_all, split = final == WRONG, final == DISAGREE
+    split = final == DISAGREE
     worth = np.select([final == FIRST, final == SECOND, (final == TIE) | split], [1.0, 0.0, 0.5], np.nan)
     both = given.may_disagree
     outcomes = ("strong wins", "wins", "ties", "losses", "strong losses", *(["disagree"] if both else []))
@@ -300,11 +309,10 @@ def _counts(given: Paired, names: list[str], first: Codes, second: Codes, how: R
     games = (first >= 0) & (second >= 0) & (first != second)
     for code, name in enumerate(names):
         as_first, as_second = games & (first == code), games & (second == code)
-        mine = np.where(as_second, 1 - worth, worth)  # what the player got of each row
-        mine = np.where(lost_all, 0.0, mine)
+        mine = np.where(as_second, 1 - worth, worth)  # what the player got of each row: nothing without a verdict
         played = (as_first | as_second) & ~np.isnan(mine)
         got, strong, codes = mine[played], given.strong[played], given.clusters(played)
-        counts = [int(((got == each) & (strong == hard) & ~lost_all[played]).sum()) for each, hard in _OUTCOMES]
+        counts = [int(((got == each) & (strong == hard)).sum()) for each, hard in _OUTCOMES]
         disagree = int(split[played].sum())
         counts[2] = int((got == 0.5).sum()) - disagree
         told = dict(zip(outcomes, [*counts, *([disagree] if both else [])], strict=True))
@@ -321,9 +329,7 @@ def _counts(given: Paired, names: list[str], first: Codes, second: Codes, how: R
             found = _soft_rate(worth_of_soft, as_first | as_second, given)
             rates["soft"] = found.rate
             row += [found.rate, found.error if found.error > ALIKE else None]
-        graded = ~lost_all[played]
-        grade = (got[graded] * 2 - 1) * np.where(strong[graded], 1, 0.5)
-        graded_as = bounded_mean(grade, how.level, None if codes is None else codes[graded])
+        graded_as = bounded_mean((got * 2 - 1) * np.where(strong, 1, 0.5), how.level, codes)
         records[name] = PlayerRecord(len(got), told, rates, graded_as)
         rows.append([*row, graded_as])
     soft = ("win rate (soft)", "s.e. (soft)") if given.soft else ()

@@ -86,6 +86,10 @@ class Paired:
             np.int64
         )
 
+    def unscored_told(self, rows: Masks) -> str:
+        """How the rule counted pairs without a verdict among the chosen rows (n,); "" where it counted none."""
+        return rule_told(int((rows & ~self.scored).sum()), self.unscored)
+
     def fillings(self) -> Iterator[Codes]:
         """The verdicts (n,) if all missing ones had been one and the same choice, for each order separately."""
         for one in (FIRST, SECOND, TIE):
@@ -201,10 +205,16 @@ def _counted_words(other: Mapping[str, int]) -> str:
 
 
 def ruled(found: Choices | None, rule: str) -> Codes | None:
-    """The unscored as the plan's rule says; a rule other than drop is reported with every figure."""
+    """The unscored as the plan's rule says; `unscored_told` reports a rule other than drop."""
     if found is None:
         return None
     return np.where(found.codes == NONE, _UNSCORED[rule], found.codes).astype(np.int64)
+
+
+def rule_told(count: int, unscored: int) -> str:
+    """How many pairs without a verdict were counted as `unscored`, a code; "" where none was."""
+    told = {TIE: "ties (--unscored tie)", WRONG: "wrong (--unscored wrong)"}.get(unscored)
+    return f"pairs without a verdict, counted as {told}: {count:,}" if told and count else ""
 
 
 def ratio(worth: Floats, counts: Floats, given: Paired) -> Estimate:
