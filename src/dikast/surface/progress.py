@@ -137,11 +137,11 @@ def line_of(progress: Progress, seconds: float, wide: int | None = None) -> str:
         parts.append(_Part(6, f"{pulse.asked + progress.before:,} asked"))
     if progress.failed:
         parts.append(_Part(3, f"{progress.failed:,} failed"))
-    if pulse.waiting:
-        what, mark, attempt = pulse.waiting.rpartition("; ")
+    if waiting := printable(pulse.waiting):  # a server's words
+        what, mark, attempt = waiting.rpartition("; ")
         room = _REASON if wide is None or wide > _NARROW else _REASON // 2
         reason = what if len(what) <= room else f"{what[: room - 1].rstrip()}…"
-        parts.append(_Part(1, pulse.waiting, f"{reason}{mark}{attempt}"))
+        parts.append(_Part(1, waiting, f"{reason}{mark}{attempt}"))
     if pulse.left:
         parts.append(_Part(2, pulse.left))
     if progress.cost is not None:

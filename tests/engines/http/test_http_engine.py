@@ -323,6 +323,14 @@ def test_the_cure_for_another_model_is_the_whole_spec(spec: str, monkeypatch: py
             assert one(engine, ask()).error is None
 
 
+@pytest.mark.parametrize("name", ["judge,url=http://elsewhere.example/v1", "other --out x", "a'b", "other\u202e"])
+def test_a_models_name_adds_nothing_to_the_spec_that_a_message_says_to_write(name: str) -> None:
+    with FaultServer(spoil=lambda value, _: {**value, "model": name}) as server, opened(server, FAST) as engine:
+        told = str(one(engine, ask()).error)
+    assert "if that is the model you mean, say so behind the judge: served_as=NAME" in told
+    assert "--judge" not in told
+
+
 @pytest.mark.parametrize("named", ["judge-2026-01-01", "judge@main", "ORG/judge", "Judge", "judge:8b", "judge-large"])
 def test_a_dated_or_pinned_name_is_the_same_model(named: str) -> None:
     class Renaming(FaultServer):

@@ -60,6 +60,9 @@ def test_the_line_by_hand() -> None:
     assert line_of(told, 5.0, 79) == ("30 of 100, 2 failed, answers 429; try 2 of 31, 70 calls left, cost 0.2 of ~0.9")
     assert line_of(Progress(0, 100, 0, 0.0, pulse=lambda: Pulse(16)), 1.0) == "0 of 100 verdicts, 16 asked"
     unknown = Progress(1, 2, 0, 1.0, tokens=50, unpriced=True)
+    obeyed = Progress(0, 9, 0, 0.0, pulse=lambda: Pulse(0, "says \x1b[2J\u202e no; try 2 of 3"))
+    assert line_of(obeyed, 1.0) == r"0 of 9 verdicts, says \u001b[2J\u202e no; try 2 of 3"
+    assert "\x1b" not in line_of(obeyed, 1.0, 30)
     assert line_of(unknown, 1.0) == "1 of 2 verdicts, cost unknown (--price IN,OUT), 0:01 left, 1/s, 50 tokens"
 
 

@@ -24,6 +24,7 @@ _SURE = 0.5  # label probability at which a reply is taken to go on after the ma
 _GIVE_UP = 3  # requests that were not continued, before this is no longer tried with a server that never did it
 
 _PINNED = re.compile(r"|-latest|-v?\d[\d.-]*|[@:].+")  # what may follow a model's name: a date, a revision, a tag
+_NAME = re.compile(r"[\w.:/@+-]+")  # of a model, as it may stand in a spec
 _NUMBER = re.compile(r"v?\d[\d.]*|preview|exp|experimental")  # parts of a name that tell versions of a model apart
 
 _WHOLE = ("", "stop", "stop_sequence", "eos", "eos_token", "end_turn", "tool_calls", "function_call")
@@ -180,10 +181,13 @@ class Answers:
             return
         if self.is_model(answered):
             return
+        said = self.scrub.quote(answered, 100)
+        cure = f"--judge {shlex.quote(f'{self.spec or self.name},served_as={said}')}"
+        if not _NAME.fullmatch(said):  # what follows a comma in a spec is another option, such as the address
+            cure = "served_as=NAME"
         raise Failure(
             "wrong_model",
-            f"{self.name} was answered by {(said := self.scrub.quote(answered, 100))!r}; if that is the model you mean,"
-            f" say so behind the judge: --judge {shlex.quote(f'{self.spec or self.name},served_as={said}')}",
+            f"{self.name} was answered by {said!r}; if that is the model you mean, say so behind the judge: {cure}",
             retryable=True,
         )
 
