@@ -42,7 +42,7 @@ def test_ids(given: dict[str, Any], expected: str) -> None:
         ("text", "", "got text"),
         ({"id": 1.5}, "id", "expected text or a whole number, got a number"),
         ({"id": True}, "id", "got true/false"),
-        ({"id": ""}, "id", "expected text or a whole number"),
+        ({"id": ""}, "id", "expected text or a whole number, got empty text"),
         ({"id": {"a": 1}}, "id", "got an object"),
         ({"respnse": "x"}, "respnse", "did you mean 'response'.*under 'meta'"),
         ({"Instruction": "x"}, "Instruction", "did you mean 'instruction'"),

@@ -16,7 +16,7 @@ from dikast.core.media import media_rules
 from dikast.core.part import Image, Text
 from dikast.core.runs.current_verdicts import current_verdicts
 from dikast.engines.base import Request
-from dikast.judging.by_workers import JudgedBatch, KeyedItem, _judge, _Terms, judged_by_workers, keyed
+from dikast.judging.by_workers import JudgedBatch, KeyedItem, _judge, _Terms, judge_batch, judged_by_workers, keyed
 from dikast.judging.judge import Judge
 from dikast.judging.judge_file import FileRun
 from runs import rows, write_jsonl
@@ -60,6 +60,17 @@ def test_a_worker_keeps_one_judge_for_a_run() -> None:
     assert copies[0] == copies[1] == first != second
     assert _judge(judge.engine, copies[0])[0] is _judge(judge.engine, copies[1])[0]  # type: ignore[arg-type]
     assert _judge(judge.engine, second)[0] is not _judge(judge.engine, first)[0]  # type: ignore[arg-type]
+
+
+def test_a_worker_names_media_as_the_item_does_where_the_run_does(tmp_path: Path) -> None:
+    judge = Judge(Unlike(["Verdict: 4"]), "helpfulness")
+    item = Item.of([Image("gone.png", root=str(tmp_path)), "Q?"], "A.", id="i")
+    batch = [(item, tuple(task.key for task in judge.tasks_of(item, "each")))]
+    with media_rules(as_given=True) as media:
+        terms = _Terms(judge.rubric, judge.format, judge.settings, None, "each", range(1), judge.hash, media)
+    found = judge_batch(terms, judge.engine, batch, lambda: None)
+    assert b"gone.png" in b"".join(found.lines)
+    assert str(tmp_path).encode() not in b"".join(found.lines)
 
 
 def test_an_exception_beside_the_engine_ends_the_run_and_keeps_what_was_answered() -> None:

@@ -310,7 +310,8 @@ def _id(value: object, line: int | None) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if not isinstance(value, str) or not value:
-        raise DataError(f"expected text or a whole number, got {_type(value)}", field="id")
+        got = "empty text" if value == "" else _type(value)
+        raise DataError(f"expected text or a whole number, got {got}", field="id")
     return value
 
 

@@ -9,7 +9,7 @@ import secrets
 import socket
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -157,7 +157,7 @@ def judge_batch(terms: _Terms, engine: Engine, batch: Sequence[KeyedItem], tick:
     found = JudgedBatch()
     try:
         judge, settled = _judge(engine, terms)  # type: ignore[arg-type] # engines are hashable by identity
-        with media_rules(root=settled.media.root, private_urls=settled.media.private_urls):
+        with media_rules(**asdict(settled.media)):
             for verdict in judge.answer(_tasks(judge, settled, batch, found), settled.format):
                 tick()
                 found.add(verdict)
