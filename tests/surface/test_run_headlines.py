@@ -61,6 +61,17 @@ def test_compare_ends_with_who_won(tmp_path: Path) -> None:
     assert ("even result" in last) == (max(rate.low, 1 - rate.high) <= 0.5)
 
 
+def test_compare_of_pairs_without_names_ends_with_which_response_won(tmp_path: Path) -> None:
+    last = judged(tmp_path, "compare", "--judge", "mock:oracle", items=pairs(40))[-1]
+    shares = {row[0]: row[1] for row in dikast.audit(dikast.Run(tmp_path / "run"))["preferences"].rows}
+    first, second = shares["first wins"], shares["second wins"]
+    assert (first.n, min(first.value, second.value) > 0) == (40, True)
+    assert last == f"the first response won {first:.3f} of 40 pairs, the second {second:.3f}"
+    (tmp_path / "once").mkdir()
+    last = judged(tmp_path / "once", "compare", "--judge", "mock:oracle", "--one-order", items=pairs(40))[-1]
+    assert "of 40 pairs, each in one order only, the second" in last
+
+
 def test_pairs_that_all_failed_have_an_audit_without_winners(tmp_path: Path) -> None:
     named = [{**pair, "model_a": "alpha", "model_b": "beta"} for pair in pairs(10)]
     page = tmp_path / "page.md"

@@ -16,7 +16,7 @@ import orjson
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import DataError, UserError
 from dikast.core.scale import HOW_TO_WRITE, Scale
-from dikast.core.text import Located, counted, near_miss, one_line, parse_located, read_located
+from dikast.core.text import Located, counted, near_miss, nearest, one_line, parse_located, read_located
 
 RUBRIC_KEYS = ("name", "criterion", "scale", "levels", "weight", "lower_is_better")
 _WHOLE = re.compile(r"-?\d{1,18}")  # keys of a JSON object are text, also where they are numbers
@@ -155,7 +155,7 @@ def load_rubric(source: "str | Path | Mapping[str, Any] | Rubric | Sheet", *, ro
     except (OSError, ValueError):
         if in_words(str(source)):
             return _worded(" ".join(str(source).split()))
-        near = near_miss(str(source), _builtin_names())
+        near = near_miss(str(source), _builtin_names()) or nearest(path)
         word = str(source) if str(source).isalpha() and not near else ""
         criterion = f"Is the answer good in this respect: {word}?" if word else "Is the answer polite?"
         if len([each for each in str(source).split(",") if each.strip()]) > 1:

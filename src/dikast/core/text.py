@@ -3,6 +3,7 @@
 import difflib
 import itertools
 import math
+import os
 import re
 import shlex
 from collections.abc import Iterable, Iterator
@@ -52,6 +53,16 @@ def near_miss(name: str, known: Iterable[str], least: float = 0.75) -> str | Non
     folded = {each.casefold().replace("-", "_"): each for each in known}
     hits = difflib.get_close_matches(name.casefold().replace("-", "_"), folded, n=1, cutoff=least)
     return folded[hits[0]] if hits else None
+
+
+def nearest(path: str) -> str:
+    """The file of the same folder that was most likely meant; "" for none."""
+    folder, name = os.path.split(path)
+    try:
+        near = near_miss(name, (each for each in os.listdir(folder or ".") if not each.startswith(".")))
+    except (OSError, ValueError):
+        return ""
+    return os.path.join(folder, near) if near else ""
 
 
 def changed_lines(one: str, other: str, around: int = 2) -> Iterator[tuple[str, str]]:

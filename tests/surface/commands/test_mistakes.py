@@ -189,6 +189,7 @@ MISTAKES = [
     (f"grade qa.csv {J} --rubric tabs.yaml {O}", "tabs.yaml:2", "indent with spaces"),
     (f"grade qa.csv {J} --rubric key.yaml {O}", "unknown key", "did you mean 'scale'?"),
     (f"grade qa.csv {J} --rubric helpfulnes {O}", "helpfulnes", "did you mean 'helpfulness'?"),
+    (f"grade qa.csv {J} --rubric scal.yaml {O}", "there is no such rubric file", "did you mean 'scale.yaml'?"),
     (f"grade qa.csv {J} --rubric politeness {O}", "built in: correctness", '"Is the answer good in this respect: pol'),
     (f"grade qa.csv {J} --criteria polite {O}", "there is no option --criteria", "--rubric takes a criterion in words"),
     (f"grade qa.csv {J} {R} {O} --scale 5-1", "runs backwards", "write 1-5"),

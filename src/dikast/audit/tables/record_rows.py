@@ -8,11 +8,10 @@ from typing import Any
 from dikast.core.errors import DataError, UserError
 from dikast.core.gold import LABEL_CHANCE
 from dikast.core.records import escaped_formula, read_records
-from dikast.core.records.sniffing import nearest
 from dikast.core.records.sources import is_address
 from dikast.core.runs.run_files import GOLD, VERDICTS
 from dikast.core.runs.schema import GoldLine, derived_lines
-from dikast.core.text import hint
+from dikast.core.text import hint, nearest
 
 
 @dataclass(slots=True)

@@ -18,7 +18,7 @@ from dikast.core.errors import DataError, UserError
 from dikast.core.item import NAMES, plain_name
 from dikast.core.records.column_names import PAIRS
 from dikast.core.records.files import GZIP_MAGIC, KINDS, Kind, kind_of, refuse_utf16
-from dikast.core.text import near_miss
+from dikast.core.text import nearest
 
 _HEAD = 2**16
 _ROWS = 50  # of a table, to tell its delimiter by
@@ -81,16 +81,6 @@ def form_of(path: str) -> Form:
     if text and _has_known_names(text, found.delimiter):
         return found
     return Form(kind_of(path))  # which says what suffixes are known
-
-
-def nearest(path: str) -> str:
-    """The file of the same folder that was most likely meant; "" for none."""
-    folder, name = os.path.split(path)
-    try:
-        near = near_miss(name, (each for each in os.listdir(folder or ".") if not each.startswith(".")))
-    except OSError:
-        return ""
-    return os.path.join(folder, near) if near else ""
 
 
 def _is_regular(path: str) -> bool:

@@ -34,7 +34,6 @@ from dikast.core.canonical import read_json
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item
 from dikast.core.records.files import KINDS
-from dikast.core.records.sniffing import nearest
 from dikast.core.rubric import Rubric
 from dikast.core.runs.judge_lock import damaged_lock, engine_of, kind_of, read_lock
 from dikast.core.runs.rubrics import load_rubrics
@@ -42,7 +41,7 @@ from dikast.core.runs.run import Run
 from dikast.core.runs.run_files import GOLD, KEYS, LOCK, RUBRICS, SUMMARY, VERDICTS
 from dikast.core.runs.schema import SummaryForm, misfit
 from dikast.core.scale import Scale
-from dikast.core.text import counted, in_shell
+from dikast.core.text import counted, in_shell, nearest
 from dikast.core.verdict import DISAGREE, Usage
 from dikast.judging.notes import notes_of
 from dikast.surface.report.by_length import LengthGroup, Measured, by_length, slope_on_length

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import NamedTuple
 
 from dikast.audit.estimate import Estimate
+from dikast.audit.rendering import Audit
 from dikast.audit.results import (
     Accuracy,
     Agreement,
@@ -77,9 +78,9 @@ def opening(page: RunPage) -> str:
 
 
 def winners(page: RunPage) -> str:
-    """Who won the pairs of a run, with its win rate and interval; "" where nobody is known to have played."""
+    """Who won the pairs of a run, with its win rate and interval, or where no systems are named which response did."""
     if page.audit is None or "players" not in page.audit:
-        return ""
+        return "" if page.ranked is not None else _sides(page.audit, one_order=page.one_order)
     played = page.audit["players"]
     rates = {str(row[0]): played.estimate(str(row[0]), _WIN_RATE) for row in played.rows}
     ordered = sorted(rates.items(), key=lambda each: (math.isnan(each[1].value), -each[1].value))
@@ -90,6 +91,17 @@ def winners(page: RunPage) -> str:
     split = records is not None and any(each.outcomes.get("disagree") for each in records.players.values())
     orders = ", each pair in one order only" if page.one_order else ", as are orders that disagree" if split else ""
     return f"win rates (a tie is half a win{orders}): {told}{more}{undecided}"
+
+
+def _sides(audit: Audit | None, *, one_order: bool) -> str:
+    if audit is None or "preferences" not in audit:
+        return ""
+    shares = {str(side): share for side, share in audit["preferences"].rows if isinstance(share, Estimate)}
+    first, second = shares["first wins"], shares["second wins"]
+    if math.isnan(first.value):
+        return ""
+    orders = ", each in one order only" if one_order else ""
+    return f"the first response won {first:.3f} of {counted(first.n, 'pair')}{orders}, the second {second:.3f}"
 
 
 def leaders(page: RunPage) -> list[str]:
