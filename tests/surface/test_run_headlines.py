@@ -63,8 +63,8 @@ def test_compare_ends_with_who_won(tmp_path: Path) -> None:
 
 def test_compare_of_pairs_without_names_ends_with_which_response_won(tmp_path: Path) -> None:
     last = judged(tmp_path, "compare", "--judge", "mock:oracle", items=pairs(40))[-1]
-    shares = {row[0]: row[1] for row in dikast.audit(dikast.Run(tmp_path / "run"))["preferences"].rows}
-    first, second = shares["first wins"], shares["second wins"]
+    preferences = dikast.audit(dikast.Run(tmp_path / "run"))["preferences"]
+    first, second = (preferences.estimate(f"{each} wins", "share") for each in ("first", "second"))
     assert (first.n, min(first.value, second.value) > 0) == (40, True)
     assert last == f"the first response won {first:.3f} of 40 pairs, the second {second:.3f}"
     (tmp_path / "once").mkdir()
