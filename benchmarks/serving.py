@@ -150,19 +150,24 @@ def batching(n: int = 128) -> list[Figure]:
         items = list(read_items(str(write_samples(samples, Path(scratch), {"test": 1}).files[0])))[: 2 * n]
     rows = [json.dumps(_plain(each)).encode() for each in items]
     found: dict[str, dict[int, float]] = {}
+    spent: dict[str, dict[int, float]] = {}
     for read in ("only", "auto"):
-        with served("--judge", "scout", "--read", read) as (url, _):
+        with served("--judge", "scout", "--read", read) as (url, pid):
             asyncio.run(_send(url, rows[:8], 8))
             for together in (1, 64):
                 some = rows[: n // 4] if together == 1 else rows[:n]
-                began = time.monotonic()
+                began, cpu = time.monotonic(), cpu_of(pid)
                 asyncio.run(_send(url, some, together))
                 found.setdefault(read, {})[together] = len(some) / (time.monotonic() - began)
+                spent.setdefault(read, {})[together] = (cpu_of(pid) - cpu) / len(some)
     figures = []
     for read, rates in found.items():
         gain = rates[64] / rates[1]
         told = f"{rates[1]:.1f} and {rates[64]:.1f} requests/s; the goal is 4"
         figures.append(Figure(f"64 clients against one, scout, --read {read}: times", gain, note=told))
+        one, many = spent[read][1], spent[read][64]
+        told = f"{1000 * one:.0f} and {1000 * many:.0f} ms of the server's CPU a request"
+        figures.append(Figure(f"the same by CPU, --read {read}: times", one / many, note=told))
     return figures
 
 
