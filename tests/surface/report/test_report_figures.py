@@ -13,10 +13,20 @@ from dikast.audit.estimate import Estimate
 from dikast.audit.rendering import Table
 from dikast.audit.results import Slices
 from dikast.surface.report.embedded.long_tables import slices
-from dikast.surface.report.figures import WIDTH, histogram
+from dikast.surface.report.figures import WIDTH, Row, forest, histogram
 
 LETTER = 10.3  # units of the figure's width that a letter takes on a phone
 TEXT = re.compile(r'<text x="([\d.]+)" y="([\d.]+)" text-anchor="(\w+)" class="(\w*)">([^<]*)')
+
+
+@pytest.mark.parametrize("n", [7, 4069, 100_000])
+@pytest.mark.parametrize("value", [3.019, math.nan])
+def test_the_figures_of_a_forest_plot_fit_beside_it(value: float, n: int) -> None:
+    """On a phone, where letters are widest: of 30,000 rows `n 4,069` was cut off."""
+    rows = [Row("13 to 24 characters", value, 2.9, 3.1, n), Row("x", 3.0, 2.9, 3.1, 7)]
+    told = [each for each in TEXT.findall(str(forest(rows, math.nan, 2.9, 3.1))) if " n " in each[4]]
+    assert [each[4] for each in told] == [f"{'undefined' if math.isnan(value) else '3.019'} n {n:,}", "3.000 n 7"]
+    assert all(float(x) + LETTER * len(text) <= WIDTH for x, _, _, _, text in told)
 
 
 @pytest.mark.parametrize("gold", [0, 3])

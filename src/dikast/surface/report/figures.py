@@ -116,7 +116,9 @@ def forest(
     known = [each for row in [*rows, *beside] for each in (row.low, row.high, row.value) if not math.isnan(each)]
     start, end = min([low, *known]), max([high, *known])
     pad = (end - start or 1.0) * 0.05
-    start, end, left, right = start - pad, end + pad, _margin([row.name for row in rows]), WIDTH - 120
+    told = [f"{'undefined' if math.isnan(row.value) else f'{row.value:z.3f}'} n {row.n:,}" for row in rows]
+    start, end, left = start - pad, end + pad, _margin([row.name for row in rows])
+    right = WIDTH - max(120.0, _LETTER * max(map(len, told), default=0) + 10)
 
     def x(value: float) -> float:
         return left + (right - left) * (value - start) / (end - start)
@@ -138,8 +140,7 @@ def forest(
             if not math.isnan(gold.value):
                 title = f"{row.name}, gold: {value_with_interval(gold.value, gold.low, gold.high)}"
                 parts.append(_rect(x(gold.value) - 4, y + 4, 8, 8, "gold", title))
-        short = "undefined" if math.isnan(row.value) else f"{row.value:z.3f}"
-        parts.append(_text(right + 10, y + 4, f"{short}  n {row.n:,}", "start", "small"))
+        parts.append(_text(right + 10, y + 4, told[i], "start", "small"))
     parts += [_text(x(each), bottom + 16, f"{each:z.2f}", "middle", "small") for each in (start + pad, end - pad)]
     return _svg(bottom + 24, parts, name)
 
