@@ -330,7 +330,7 @@ def test_frames_and_lists_are_read_by_the_same_table(caplog: pytest.LogCaptureFi
     for given, told in (
         (
             [{"question": "q", "answr": "a"}],
-            r"did you mean 'answer' by 'answr'\? Then rename it, or name it with --map",
+            r"did you mean 'answer' by 'answr'\? Then rename it, or name it with map=",
         ),
         ([good, {"question": "r", "answr": "b"}], r"rows:1: .* unknown key 'answr': did you mean 'answer', as in"),
         ([{"question": "r", "answr": "b"}, good], r"rows:1: .* 'answer' is called 'answr' in the first record"),
