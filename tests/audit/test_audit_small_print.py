@@ -250,10 +250,8 @@ def test_raters_who_are_equal_in_every_row_are_named(tmp_path: Path, run_audit: 
 
 
 def test_what_is_off_the_scale_of_scores_is_told_where_too_few_can_be_equated(tmp_path: Path) -> None:
-    rows = [{"score": (k % 9) / 2, "gold": 1 + k % 5} for k in range(60)]
-    table = write(tmp_path / "x.csv", rows)
-    plan = AuditPlan(table, score="score", gold=("gold",), scale=Scale.parse("1-5"), equate=Scale.parse("0-1"))
-    with pytest.raises(
-        UserError, match=r"with score and gold; it takes 30; 4\d scores off the scale 0-1 that --equate"
-    ):
+    rows = [{"score": k % 5 / 2, "gold": 1 + k % 5} for k in range(40)]  # 24 are off the scale: 1/2, 3/2, 2
+    table, scale = write(tmp_path / "x.csv", rows), Scale.parse("1-5")
+    plan = AuditPlan(table, score="score", gold=("gold",), scale=scale, equate=Scale.parse("0-1"), allow_unread=True)
+    with pytest.raises(UserError, match=r"with score and gold; it takes 30; 24 scores off the scale 0-1 that --equate"):
         audit_file(plan)

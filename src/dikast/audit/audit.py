@@ -300,7 +300,7 @@ def _alt_test(data: Data, given: Scored) -> Iterator[Table]:
     elif len(given.raters) > 2:
         data.notes.append(
             "no alt-test: it measures the distance between judge and raters, which needs one scale: state the --scale "
-            "that they share, or put scores on that of raters with --equate"
+            "that they share, or put scores on that of raters with --equate (with --between, if between its labels)"
         )
 
 

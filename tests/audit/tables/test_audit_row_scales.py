@@ -371,6 +371,23 @@ def test_the_alt_test_equates_or_refuses(tmp_path: Path, run_audit: Run) -> None
     assert put["tables"]["alt-test"]["title"] == due == "May the judge replace an annotator? yes (winning rate 1.00)"
 
 
+def test_decimals_are_equated_between_the_labels_of_their_scale(tmp_path: Path, run_audit: Run) -> None:
+    # judge: truth / 7 + 1/10, never on a label of 0-1, and in the order of gold; 5 rows hold -1, off any reading
+    rows = {"score": [round(k % 5 / 7 + 0.1, 4) for k in range(60)] + [-1] * 5, "h0": [k % 5 + 1 for k in range(65)]}
+    file = csv(tmp_path / "x.csv", rows)
+    columns = (file, "--score", "score", "--gold", "h0", "--scale", "1-5", "--equate", "0-1")
+    found = run_audit(*columns, "--between")
+    told = values(found, "agreement")
+    assert (told["exact"]["value"]["value"], told["exact"]["value"]["n"]) == (1, 60)
+    assert values(found, "failures", "status")["off_scale"]["count"] == 5
+    assert any("5 of 65 values off the scale 0-1 (from -1 to 0.6714), such as -1" in note for note in found["notes"])
+    refusal = refused(run_audit, *columns)
+    assert "column 'score': 65 of 65 values off the scale 0-1" in refusal
+    assert "--between allows values between the labels" in refusal
+    ten = csv(tmp_path / "ten.csv", rows | {"score": [k % 9 + 2 for k in range(65)]})
+    assert "Name their scale with --equate" in refused(run_audit, ten, *columns[1:], "--between")
+
+
 def test_gold_columns_on_different_scales_are_refused(tmp_path: Path, run_audit: Run) -> None:
     rows = {"score": [k % 5 + 1 for k in range(40)], "five": [k % 5 + 1 for k in range(40)],
             "ten": [k % 10 + 1 for k in range(40)]}  # fmt: skip

@@ -67,6 +67,24 @@ def test_one_order_names_no_winner(tmp_path: Path) -> None:
     assert found.text.startswith("Cannot tell alpha from beta from the effect of position")
 
 
+def test_one_order_ranks_no_more_systems_than_two_either(tmp_path: Path) -> None:
+    # the first slot wins every pair: c is always second, so its rank is 3 and nothing but its slot says so
+    names = [("a", "b"), ("a", "c"), ("b", "c"), ("b", "a")]
+    rows: list[dict[str, object]] = [
+        {"instruction": f"Q{k}?", "response_a": f"x {k}", "response_b": f"y {k}", "model_a": one, "model_b": two}
+        for k, (one, two) in enumerate(names * 25)
+    ]
+    judged = compared(tmp_path, "mock:first-slot", rows, "--one-order")
+    assert judged.audit is not None
+    assert judged.audit["ranking"].estimate("c", "rank").low == 3
+    assert conclusion(judged).text == (
+        "Cannot tell which of a, b and c is best: each pair was judged in one order, so position may decide; "
+        "the response shown first wins 100% [96%, 100%] of 100 pairs"
+    )
+    told = [note for note in judged.audit["ranking"].notes if "ranks may be those of positions" in note]
+    assert told[0].startswith("the first response won 1.0000 [0.9630, 1.0000] of 100 pairs")
+
+
 def test_of_three_the_best_is_named_where_all_are_behind(tmp_path: Path) -> None:
     found = conclusion(compared(tmp_path, "mock:oracle", runs.of_systems(300, 1.2, names=("alpha", "beta", "gamma"))))
     assert found.text.startswith("alpha is better than all others: against beta, the next, it wins ")

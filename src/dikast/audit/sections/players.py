@@ -246,6 +246,7 @@ def _board(
         _GROUPS_TOLD if several else "",
         "a soft preference p counts as p of a win and 1 - p of a loss" if given.soft else "",
         ONE_ORDER if given.one_order else _disagreement_told(given) if given.may_disagree and not given.soft else "",
+        _slot_told(given) if given.one_order else "",
         _LENGTH_TOLD if "length" in data.numbers and "length" not in effects else "",
         f"no game with a verdict, so no strength and no rank: {', '.join(idle)}" if idle else "",
         _prior_told(ranking.how.level) if touched else "",
@@ -277,6 +278,16 @@ _GROUPS_TOLD = (
     "group: players who met, directly or through others; no game says how players of two groups compare, so "
     "strengths and ranks are those within the group"
 )
+
+
+def _slot_told(given: Paired) -> str:
+    """How often the first response won where each pair was judged in one order, so that its slot may be why."""
+    final = given.final if given.final is not None else np.zeros(0, np.int64)
+    won = given.estimate(Share((final == FIRST).astype(np.float64), given.scored))
+    return (
+        f"the first response won {won:.4f} of {counted(won.n, 'pair')}: strengths and ranks may be those of positions, "
+        "whatever their intervals; judge both orders to know"
+    )
 
 
 def _disagreement_told(given: Paired) -> str:

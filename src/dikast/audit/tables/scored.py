@@ -143,8 +143,9 @@ def scored(
     status = statuses(valid, data.words.get("status"), {**reasons, "off_scale": ~valid & ~failed})
     if own is None and plan.scale is not None and "score" in data.numbers:
         for role in ("score", "rival", "retest", "earlier"):
-            if role in data.numbers and (role == "score") <= (plan.equate is None):
-                _check_on_scale(data, role, failed if role == "score" else np.zeros(len(data), bool), between=between)
+            if role in data.numbers and plan.equate is None:
+                masked = failed if role == "score" else np.zeros(len(data), bool)
+                _check_on_scale(data, role, masked, plan.scale, between=between)
     raters = ratings(data)
     for i, name in enumerate(plan.gold):
         if empty := int(np.isnan(raters[i]).sum()):
@@ -162,13 +163,11 @@ def scored(
     return found if own is None else _as_goodness(found, own)
 
 
-def _check_on_scale(data: Data, role: str, failed: NDArray[np.bool_], *, between: bool) -> None:
-    """UserError where most of a column of scores is off the stated scale; a smaller share is reported."""
+def _check_on_scale(data: Data, role: str, failed: NDArray[np.bool_], scale: Scale, *, between: bool) -> None:
+    """UserError where most of a column of scores is off the scale stated for it; a smaller share is reported."""
     plan, values = data.plan, data.numbers[role]
-    if plan.scale is None:
-        return
     held = ~np.isnan(values) & ~failed
-    valid = gold_on_scale(values, plan.scale) if between else on_scale(values, plan.scale)
+    valid = gold_on_scale(values, scale) if between else on_scale(values, scale)
     off = values[held & ~valid]
     if not len(off):
         return
@@ -176,13 +175,14 @@ def _check_on_scale(data: Data, role: str, failed: NDArray[np.bool_], *, between
     examples = ", ".join(f"{each:g}" for each in np.unique(off)[:_SHOWN])
     told = (
         f"column {getattr(plan, role)!r}: {len(off):,} of {counted(int(held.sum()), 'value')} off the scale "
-        f"{plan.scale} (from {low:g} to {high:g}), such as {examples}"
+        f"{scale} (from {low:g} to {high:g}), such as {examples}"
     )
     if len(off) <= _MOST_OFF * held.sum() or plan.allow_unread:
         data.notes.append(f"{told}: failures (off_scale)" if role == "score" else f"{told}: left out")
         return
-    inside = not between and bool(gold_on_scale(off, plan.scale).all())
-    cure = "--between allows values between the labels" if inside else "name their scale with --scale"
+    inside = not between and 2 * int(gold_on_scale(off, scale).sum()) > len(off)
+    stated = "--scale" if plan.equate is None else "--equate"
+    cure = "--between allows values between the labels" if inside else f"name their scale with {stated}"
     raise UserError(
         f"{data.frame.path}: {told}. {cure[0].upper()}{cure[1:]}, mark values that stand for a failure with --failed "
         "VALUE, or go on with --allow-unread, which counts them as failures"
@@ -238,19 +238,21 @@ def equated(data: Data, own: Scale) -> Floats:
     """Scores (n,) on the scale `own` told on gold's scale: equal mid-percentile ranks, learnt on other rows.
 
     Rows are put into folds (whole clusters together); the map of a fold comes from the labelled rows of the others.
-    Values that are not on `own` stay failures.
+    Values that are not on `own` stay failures; those between its labels are scores if the plan allows them.
     """
     plan, score = data.plan, data.numbers["score"]
     if plan.scale is None:
         raise ValueError("equating needs the scale of gold")
     gold = consensus(ratings(data), plan.gold_rule or "mean")
-    valid = on_scale(score, own)
+    failed = failed_before(data.words.get("status"), len(data))
+    _check_on_scale(data, "score", failed, own, between=plan.between)
+    valid = (gold_on_scale(score, own) if plan.between else on_scale(score, own)) & ~failed
     groups = clusters_of(data.words["cluster"].codes) if "cluster" in data.words else None
     fold, out = folds_of(len(data), FOLDS, plan.resampling.rng(), groups), np.full(len(data), np.nan)
     for each in range(FOLDS):
         anchors = valid & ~np.isnan(gold) & (fold != each)
         if int(anchors.sum()) < FEWEST_ANCHORS:
-            off = int((~valid & ~np.isnan(score)).sum())
+            off = int((~valid & ~np.isnan(score) & ~failed).sum())
             told = f"; {counted(off, 'score')} off the scale {own} that --equate names" if off else ""
             raise UserError(
                 f"--equate: {counted(int(anchors.sum()), 'row')} with score and gold; it takes {FEWEST_ANCHORS}{told}"

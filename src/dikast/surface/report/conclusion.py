@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from dikast.audit.estimate import Estimate
-from dikast.audit.results import Baselines, Failures, HeadToHead, Leaderboard, Orders, PlayerRanking
+from dikast.audit.results import Baselines, Failures, HeadToHead, Leaderboard, Meeting, Orders, PlayerRanking
 from dikast.core.text import counted
 from dikast.surface.report.collect import RunPage
 from dikast.surface.report.headline import main_figure, undefined_why
@@ -275,6 +275,8 @@ def _by_pairs(page: RunPage, ranking: PlayerRanking, met: HeadToHead | None) -> 
         return Conclusion("amber", f"Cannot tell which of {_all(names)} is best", "some never met, even through others")
     open_to = [name for name, each in ranking.players.items() if not each.rank.low > 1]
     meeting = met.of(first, second) if met is not None else None
+    if page.one_order:
+        return _in_one_order(page, names, meeting)
     if len(open_to) > 2:
         return Conclusion("amber", f"Cannot tell which of {_all(open_to)} is best", "the rank of each may be 1")
     if meeting is None:
@@ -284,9 +286,6 @@ def _by_pairs(page: RunPage, ranking: PlayerRanking, met: HeadToHead | None) -> 
     even = f"Cannot tell {first} from {second}"
     if meeting.rate.low <= 0.5 <= meeting.rate.high:
         return Conclusion("amber", f"{even}: {first} wins {rate}", "the interval includes an even result")
-    if page.one_order:
-        told = f"{even} from the effect of position: {first} wins {rate}, each pair judged in one order"
-        return Conclusion("amber", told, "one order only; judge both to know")
     if not meeting.decided:
         before, after = meeting.orders
         told = f"{even}: {first} wins {before.value:.0%} where it is shown first and {after.value:.0%} where second"
@@ -307,6 +306,22 @@ def _by_pairs(page: RunPage, ranking: PlayerRanking, met: HeadToHead | None) -> 
         return Conclusion("amber", told, "the interval of the length-controlled win rate does not lie above 50 %")
     why = "its rank set is 1 alone, the interval excludes an even result, and both orders say so"
     return Conclusion("green", told, why)
+
+
+def _in_one_order(page: RunPage, names: list[str], meeting: Meeting | None) -> Conclusion:
+    """No system stands out where each pair was asked in one order, however many there are: the slot may decide."""
+    won = ""
+    if page.audit is not None and "preferences" in page.audit:
+        share = page.audit["preferences"].estimate("first wins", "share")
+        won = f"; the response shown first wins {_percent(share)} of {counted(share.n, 'pair')}"
+    if len(names) == 2 and meeting is not None:
+        rate = f"{names[0]} wins {_percent(meeting.rate)} of {counted(meeting.rate.n, 'pair')}"
+        told = (
+            f"Cannot tell {names[0]} from {names[1]} from the effect of position: {rate}, each pair judged in one order"
+        )
+    else:
+        told = f"Cannot tell which of {_all(names)} is best: each pair was judged in one order, so position may decide"
+    return Conclusion("amber", told + won, "one order only; judge both to know")
 
 
 def _doubt(judge: Estimate, gold: Estimate, even: float) -> str:
