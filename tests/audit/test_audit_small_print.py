@@ -157,7 +157,7 @@ def test_coefficients_of_raters_say_of_how_many_items(tmp_path: Path, run_audit:
     found = run_audit(write(tmp_path / "x.csv", rows), "--score", "score", *raters, "--scale", "1-5")["tables"]
     counts = {row["statistic"]: row["n"] for row in found["raters"]["rows"]}
     assert (counts["alpha (ordinal)"], counts["fleiss_kappa"], counts["all raters equal"]) == (5, 3, 3)
-    assert "gold: the mean of 3 raters" in found["agreement"]["notes"]
+    assert "gold: the mean of 3 raters, of fewer in 3 of 6 rows" in found["agreement"]["notes"]
     rows = [{"score": s, "one": a, "two": b} for s, a, b in ((1, 1, None), (2, None, 2), (3, 3, None))]
     found = run_audit(write(tmp_path / "y.csv", rows), "--score", "score", *raters[:4], "--scale", "1-5")["tables"]
     assert any(note.startswith("no item was rated by all 2 raters") for note in found["raters"]["notes"])

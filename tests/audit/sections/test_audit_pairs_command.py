@@ -285,3 +285,47 @@ def test_an_order_without_a_verdict_is_no_agreement_of_the_orders(tmp_path: Path
     for rule in ("drop", "tie", "wrong"):
         same = values(run_audit(file, *columns, "--unscored", rule), "orders")["same verdict in both orders"]
         assert (same["value"], same["n"]) == (2 / 3, 3), rule
+
+
+def test_right_in_both_is_of_rules_by_which_every_verdict_is_right_or_wrong(tmp_path: Path, run_audit: Run) -> None:
+    # 2 right in both orders, 1 whose orders disagree, 1 wrong in both: 2 of 4, while `decided` leaves the third out
+    said = (("a", "a"), ("a", "a"), ("a", "b"), ("b", "b"))
+    rows = [{"shown": one, "swapped": two, "gold": "a"} for one, two in said]
+    file = write(tmp_path / "x.csv", rows)
+    found = run_audit(file, "--score", "shown", "--swapped", "swapped", "--gold", "gold")
+    accuracy = rows_of(found, "accuracy", "statistic")
+    both = {rule: accuracy[f"accuracy ({rule})"]["right in both"] for rule in ("all", "no_gold_ties")}
+    assert {rule: (each["value"], each["n"]) for rule, each in both.items()} == dict.fromkeys(both, (0.5, 4))
+    assert [accuracy[f"accuracy ({rule})"]["right in both"] for rule in ("half", "decided")] == [None, None]
+
+
+def test_of_two_games_disagree_is_the_joint_verdict_alone(tmp_path: Path, run_audit: Run) -> None:
+    # net: a win and a tie are a win, so 1 of 4 disagrees where the orders of 2 differ
+    said = (("a", "a"), ("a", "tie"), ("a", "b"), ("b", "b"))
+    file = write(tmp_path / "x.csv", [{"shown": one, "swapped": two} for one, two in said])
+    columns = (file, "--score", "shown", "--swapped", "swapped", "--pairwise", "--two-games")
+    found = run_audit(*columns, "net")
+    assert rows_of(found, "preferences", "side")["disagree"]["share"]["value"] == 1 / 4
+    orders = values(found, "orders")
+    assert orders["orders differ"]["value"] == 1 / 2
+    assert not any(name.startswith("disagree") for name in orders)
+    assert values(run_audit(*columns, "both"), "orders")["disagree"]["value"] == 1 / 2
+
+
+def test_a_weight_of_strong_verdicts_that_disagree_is_told(tmp_path: Path, run_audit: Run) -> None:
+    said = [("A>>B", "A>>B")] * 4 + [("A>>B", "B>>A")] * 3 + [("B>A", "B>A")] * 3
+    rows = [{"one": "P", "two": "Q", "shown": one, "swapped": two} for one, two in said]
+    found = run_audit(
+        write(tmp_path / "x.csv", rows), "--score", "shown", "--swapped", "swapped", "--first", "one",
+        "--second", "two", "--strong", "3", "--draws", "50",
+    )  # fmt: skip
+    told = (
+        "a strong verdict counts 3 times, and half-won games too, where both orders are strong but disagree (3 pairs)"
+    )
+    assert told in found["tables"]["ranking"]["notes"]
+
+
+def test_rows_with_fewer_raters_are_counted_beside_gold(tmp_path: Path, run_audit: Run) -> None:
+    rows = [{"score": k % 5 + 1, "g": k % 5 + 1, "h": None if k < 4 else 3} for k in range(20)]
+    columns = (write(tmp_path / "x.jsonl", rows), "--score", "score", "--gold", "g", "--gold", "h", "--scale", "1-5")
+    assert "gold: the mean of 2 raters, of fewer in 4 of 20 rows" in run_audit(*columns)["tables"]["agreement"]["notes"]

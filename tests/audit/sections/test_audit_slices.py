@@ -74,7 +74,7 @@ def test_where_the_orders_differ_says_of_how_many(tmp_path: Path, run_audit: Run
     assert (slot["value"]["value"], slot["value"]["n"]) == (pytest.approx(58 / 76), 76)
     assert (
         slot["of"]
-        == "76 pairs whose orders name different responses, of 110 that disagree (a tie in one order is left out)"
+        == "76 pairs whose orders name different responses, of 110 that differ (a tie in one order is left out)"
     )
     assert (orders_of["disagree"]["value"]["value"], orders_of["disagree"]["value"]["n"]) == (
         pytest.approx(110 / 120),

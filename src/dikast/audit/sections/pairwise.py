@@ -59,7 +59,7 @@ def accuracy_table(given: Paired, wanted: float = 0.03) -> Table:
         row: list[Cell] = [f"accuracy ({rule})"]
         row += [given.estimate(_share(each, given.gold, rule)) for each in views.values()]
         if given.swapped is not None and given.choice is not None:
-            row.append(given.estimate(_right_twice(given, rule)))
+            row.append(given.estimate(_right_twice(given, rule)) if rule in _RIGHT_OR_WRONG else None)
         main[rule] = _first(row)
         row.insert(1, main[rule].n)
         if ends := _bounds(given, rule):
@@ -87,6 +87,9 @@ def accuracy_table(given: Paired, wanted: float = 0.03) -> Table:
     )
 
 
+_RIGHT_OR_WRONG: tuple[TieRule, ...] = ("all", "no_gold_ties")  # the others earn halves, or leave out disagreements
+
+
 def _first(row: Sequence[Cell]) -> Estimate:
     return next(cell for cell in row if isinstance(cell, Estimate))
 
@@ -98,7 +101,8 @@ def _orders_told(given: Paired) -> str:
         return ""
     return (
         f"both together: the joint verdict ({TWO_GAMES[given.two_games]}; --two-games {given.two_games}); "
-        "as shown and swapped: one order by itself; right in both: right in each order"
+        "as shown and swapped: one order by itself; right in both: right in each order, under the rules by which every "
+        "verdict is right or wrong"
     )
 
 
@@ -153,12 +157,13 @@ def orders_table(given: Paired, *, may_be_slots: bool = False) -> Table:
     differ = Share(np.sum([each.worth for each in kinds.values()], 0), kinds["a tie in one order"].counts)
     judged = f"{counted(int(differ.counts.sum()), 'pair')} with a choice in both orders"
     found = Orders(alike, given.estimate(differ), {name: given.estimate(each) for name, each in kinds.items()})
-    rows.append(["disagree", found.disagree, judged])
-    rows += [[f"disagree: {name}", each, judged] for name, each in found.disagreements.items()]
+    differs = "disagree" if given.two_games == "both" else "orders differ"  # not what joint verdicts call disagree
+    rows.append([differs, found.disagree, judged])
+    rows += [[f"{differs}: {name}", each, judged] for name, each in found.disagreements.items()]
     slot = pairs.slot_preference(shown, swapped)
     told = (
         f"{counted(int(slot.counts.sum()), 'pair')} whose orders name different responses, of "
-        f"{int(differ.worth[differ.counts].sum()):,} that disagree (a tie in one order is left out)"
+        f"{int(differ.worth[differ.counts].sum()):,} that differ (a tie in one order is left out)"
     )
     rows.append(["first slot, where they differ", given.estimate(slot), told])
     for name, view in (("as shown", shown), ("swapped", swapped)):

@@ -263,7 +263,11 @@ def _strong_told(given: Paired, weight: float) -> str:
         return ""
     if not given.strong.any():
         return f"--strong {weight:g} changes nothing: no verdict is strong (spelt A>>B or B>>A)"
-    return f"a strong verdict counts {weight:g} times"
+    told, final = f"a strong verdict counts {weight:g} times", given.final
+    split = 0 if final is None else int((given.strong & (final == DISAGREE)).sum())
+    if not split:
+        return told
+    return f"{told}, and half-won games too, where both orders are strong but disagree ({counted(split, 'pair')})"
 
 
 def _groups(ranking: Ranking) -> Codes:

@@ -75,9 +75,17 @@ def agreement_table(given: Scored, how: Resampling, wanted: float = 0.03, gold_r
         else "",
         "without --scale only correlations and order are reported" if given.scale is None and given.own is None else "",
         _between_told(given, score, gold),
-        f"gold: the {gold_rule} of {counted(len(given.raters), 'rater')}" if len(given.raters) > 1 else "",
+        _gold_told(given, gold_rule) if len(given.raters) > 1 else "",
         result=Agreement(statistics),
     )
+
+
+def _gold_told(given: Scored, rule: str) -> str:
+    """How many raters gold is made of, and in how many of the compared rows of fewer."""
+    many = len(given.raters)
+    fewer = int((np.isnan(given.raters[:, given.paired]).any(0)).sum()) if rule != "first" else 0
+    told = f"gold: the {rule} of {counted(many, 'rater')}"
+    return f"{told}, of fewer in {fewer:,} of {counted(int(given.paired.sum()), 'row')}" if fewer else told
 
 
 def _between_told(given: Scored, score: Floats, gold: Floats) -> str:
