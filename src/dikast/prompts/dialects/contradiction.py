@@ -6,6 +6,7 @@ from dataclasses import replace
 from dikast.prompts.dialects import doubts, frame, phrases, statement_end
 from dikast.prompts.dialects.arena import ARENA
 from dikast.prompts.dialects.label import read_label
+from dikast.prompts.dialects.pair_scores import scores_against
 from dikast.prompts.dialects.prose import concession, firmest
 from dikast.prompts.parsed import Reading, Slot, Stated, Target
 
@@ -103,6 +104,12 @@ _ON_SCALE = phrases.compiled(
     r"|(?:on\s)?(?:an?\s|the\s)?scale(?:\s(?:of|from|to|between))?:?)",
     r"\s?(?:\d{1,3}\s?(?:-|–|to|and)\s?)?(?P<high>\d{1,4})(?!\w)",
 )
+_SURE = "(?:probability|confidence|certainty|likelihood)"
+_PART_SURE = r"(?:0?\.\d{1,3}|\d{1,2}(?:\.\d{1,2})?\s?%)"
+_HOW_SURE = phrases.compiled(  # right after a label: "with 20 % confidence", "(confidence: .3)"
+    r"[\s,.(*_]{1,6}(?:with\s)?(?:an?\s|only\s|just\s|about\s){0,2}",
+    rf"(?:{_SURE}(?:\sof|:)?\s?(?P<after>{_PART_SURE})|(?P<before>{_PART_SURE})\s?{_SURE})(?!\w)",
+)
 _SENTENCE_OVER = re.compile(r"[.!?…][\"'”’*_)\]]{0,4}\s|[\n。！？]")
 _TURNED = phrases.compiled(
     r"(?<!\w)",
@@ -133,11 +140,13 @@ def settled(text: str, reading: Reading, target: Target, *, prose: bool) -> Read
     reason = (
         _alternatives(text, stated, reading.earlier)
         or _denied(text, stated)
+        or _unlikely(text, stated, target)
         or _contradicted(text, stated, target)
         or _recounted(text, stated, target)
         or _divided(text, stated, target)
         or ("" if stated.words else _unframed(text, stated, reading, target))
         or _taken_back(text, stated, reading.remarks, target)
+        or _outscored(text, stated, target)
     )
     if not reason and not (prose and stated.words):
         reason = _opposite(f"{reading.remarks}\n{text[stated.end :]}", stated, target)
@@ -216,6 +225,16 @@ def _denied(text: str, stated: Stated) -> str:
     return ""
 
 
+def _unlikely(text: str, stated: Stated, target: Target) -> str:
+    """Why not, if the reply gives the response that it names a chance of less than a half."""
+    sure = _HOW_SURE.match(text, stated.end) if _slot(stated.label, target) in ("first", "second") else None
+    if sure is None:
+        return ""
+    said = sure["after"] or sure["before"]
+    share = float(said.rstrip("% ")) / (100 if said.endswith("%") else 1)
+    return f"the verdict {stated.said.strip()!r} is held to be unlikely: {said!r}" if share < 0.5 else ""
+
+
 def _contradicted(text: str, stated: Stated, target: Target) -> str:
     slot = _slot(stated.label, target)
     said = statement_end.contradicted(text[stated.end : stated.end + _LOOK_ON], slot) if slot else ""
@@ -251,6 +270,12 @@ def _divided(text: str, stated: Stated, target: Target) -> str:
     if part is None or other is None or other.kind != "label" or other.label == stated.label:
         return ""
     return f"each verdict is about a part: {text[stated.start : other.end][:120]!r}"
+
+
+def _outscored(text: str, stated: Stated, target: Target) -> str:
+    slot = _slot(stated.label, target)
+    said = scores_against(text, slot) if slot else ""
+    return f"the scores of the reply say the opposite of {stated.said.strip()!r}: {said[:80]!r}" if said else ""
 
 
 def _opposite(rest: str, stated: Stated, target: Target) -> str:
