@@ -253,8 +253,19 @@ def test_a_reversed_scale_beside_the_same_one_is_turned(tmp_path: Path, run_audi
     assert "as goodness" in found["tables"]["agreement"]["title"]
     random = values(found, "beside", "who")["a judge that draws its labels at random"]["pearson"]
     assert abs(random["value"]) < 0.1  # of raw numbers it would be far from 0: gold is 4 or 5 here, 1 or 2 there
+    assert any("most of the interval lies above the value" in note for note in found["tables"]["beside"]["notes"])
     alone = run_audit(run, "--where", "criterion=harm")
     assert any("lower is better on the scale 1-5" in note for note in alone["notes"])
+
+
+def test_at_random_within_scales_of_equal_means_chance_only_adds() -> None:
+    # score and gold are equal and both scales have the mean 1/2: 0; a draw has the square of the difference of its
+    # means over the variance, never below 0
+    values = np.tile([0.0, 0.25, 0.5, 0.75, 1.0], 16)
+    codes = np.repeat([0, 1], 40)
+    found = chance_within(["pearson"], values, values, codes, Resampling(500, 0.95, 0))["pearson"]
+    assert found.value == 0
+    assert 0 <= found.low < 0.001 < 0.02 < found.high
 
 
 def test_scores_without_gold_are_of_goodness_too(mixed: Path, tmp_path: Path, run_audit: Run) -> None:

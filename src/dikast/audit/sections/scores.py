@@ -40,6 +40,13 @@ Codes = NDArray[np.int64]
 _BESIDE = ("pearson", "spearman", "kendall_tau_b", "exact", "within_1", "mae", "quadratic_kappa")
 
 
+_WITHIN_SCALES = (
+    "baselines are drawn within each scale, so they know the scale and nothing else; at random, correlations and "
+    "kappas come from differences between the means of the scales, which vary alike in gold and in scores that agree "
+    "with it: near 0, most of the interval lies above the value"
+)
+
+
 def agreement_table(given: Scored, how: Resampling, wanted: float = 0.03, gold_rule: str = "mean") -> Table:
     """The headlines: complete cases, bounds over the unscored, labels needed for +/- `wanted`."""
     chosen = given.paired
@@ -165,9 +172,7 @@ def baselines_table(data: Data, given: Scored, how: Resampling) -> Table:
         "discrimination: 0 if one label takes all, 1 if all labels are used alike (Ferguson's delta)"
         if given.scale is not None
         else "",
-        "baselines are drawn within each scale, so they know the scale and nothing else"
-        if given.own is not None
-        else "",
+        _WITHIN_SCALES if given.own is not None else "",
         _few_in_common(given, data.plan.gold),
         result=Baselines(tuple(row for _, row in rows)),
     )
