@@ -69,7 +69,7 @@ _RANGE = re.compile(r"[(\[]\s*\d+\s*(?:-|–|to|\.\.)\s*\d+\s*[)\]]$")  # a scal
 _KNOWN = frozenset(ITEM_KEYS)
 _WORDS = frozenset((
     "content", "contents", "contest", "goal", "goals", "idx", "ids", "inspection", "preference", "preferences",
-    "respondent",
+    "respondent", "mean",
 ))  # fmt: skip
 ROLES = ("system", "user", "assistant")
 

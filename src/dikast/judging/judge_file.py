@@ -166,7 +166,9 @@ class FileRun:
             if self.source.path != "-":
                 check_readable_twice(self.source)
                 forget()
-                next(self.source.items(lambda _: None), None)  # a file that is not there leaves no folder behind
+                next(
+                    self.source.items(lambda _: None, self._reading()), None
+                )  # a file that is not there leaves no folder behind
             if not self.dry_run:
                 self.ledger = self._stack.enter_context(Ledger(self.out))
             if self.has_folder and (self.out / VERDICTS).exists():
@@ -192,7 +194,7 @@ class FileRun:
 
     def items(self, on_error: Callable[[DataError], None] | None = None) -> Iterator[Item]:
         """The items from the top."""
-        self.reading = Arrangement(names_version(self.out)) if self.has_folder else Arrangement()
+        self.reading = self._reading()
         if self.source.path == "-":
             sys.stdin.buffer.seek(0)
         self._same.check()
@@ -200,6 +202,9 @@ class FileRun:
 
     def __exit__(self, *error: object) -> None:
         self._stack.close()
+
+    def _reading(self) -> Arrangement:
+        return Arrangement(names_version(self.out)) if self.has_folder else Arrangement()
 
     def plan(self, samples: range, *, only: set[str] | None = None, anew: bool = False) -> Plan:
         """Read and check all items, and write the plan; with `only`, add these items to it, or plan them `anew`."""

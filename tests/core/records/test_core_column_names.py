@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,6 +25,7 @@ from dikast.core.records import Arrangement, item_of, read_items, scan_items, sy
 from dikast.core.records.column_cures import lacking
 from dikast.core.records.column_names import recognise, winner
 from dikast.core.records.items import scan_rows
+from dikast.core.records.rows_in_memory import rows_in
 from dikast.core.rubric import Rubric
 from dikast.surface.functions import grade
 
@@ -1063,6 +1065,32 @@ def test_responses_in_lists_and_objects_have_a_cure_that_works(
             subprocess.run(command.replace("python ", f"{sys.executable} "), shell=True, check=True, cwd=tmp_path)
             (item,) = read_items(tmp_path / "OTHER.jsonl")
     assert texts(item) == ("user: q", ["x", "y"])
+
+
+@pytest.mark.parametrize("field", ["response", "answer", "completion", "output"])
+@pytest.mark.parametrize("said", [["x", "y"], np.array(["x", "y"])])
+def test_a_list_of_texts_is_not_joined_into_one_response(field: str, said: Any) -> None:
+    with pytest.raises(DataError, match=f"--map responses={field} judges each"):
+        raise next(iter(scan_rows(rows_in([{"prompt": "q", field: said}]), {})))  # type: ignore[misc]
+    (item,) = scan_rows(rows_in([{"prompt": "q", field: said}]), {"responses": field})
+    assert isinstance(item, Item)
+    assert texts(item)[1] == ["x", "y"]
+    assert texts(one(prompt="q", **{field: ["x"]}))[1] == ["x"]
+    assert texts(one(prompt="q", **{field: [{"type": "text", "text": "x"}, "y"]}))[1]  # parts, by their form
+
+
+@pytest.mark.parametrize("fields", [("chosen", "rejected"), ("answer_a", "answer_b")])
+def test_lists_of_better_and_worse_responses_become_pairs(fields: tuple[str, str], tmp_path: Path) -> None:
+    path, row = tmp_path / "FILE", {"id": "r", "prompt": "q", fields[0]: ["x"], fields[1]: ["y", "z"]}
+    path.write_bytes(orjson.dumps(row) + b"\n")
+    with pytest.raises(DataError, match=f"{fields[1]!r} holds a list of texts where one response is needed") as told:
+        list(read_items(path))
+    if shutil.which("jq"):
+        command = str(told.value).partition("(")[2].partition(" FILE > OTHER.jsonl)")[0] + " FILE > OTHER.jsonl"
+        subprocess.run(command, shell=True, check=True, cwd=tmp_path)
+        pairs = list(read_items(tmp_path / "OTHER.jsonl"))
+        assert [texts(each)[1] for each in pairs] == [["x", "y"], ["x", "z"]]
+        assert len({each.id for each in pairs}) == 2
 
 
 @pytest.mark.parametrize(

@@ -362,3 +362,39 @@ def test_people_name_the_winner_of_an_exported_pair_as_they_like(spelt: str, tmp
 def accuracy(found: Any) -> tuple[float, int]:
     [told] = [row[2] for table in found.tables for row in table.rows if row[0] == "accuracy (all)"]
     return told.value, told.n
+
+
+def _without_gold(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{name: value for name, value in item.items() if name != "gold"} for item in items]
+
+
+def _asked(run: dikast.Run) -> dict[str, tuple[Any, ...]]:
+    """What a run's verdicts were asked about: of each item the response and the hash of what the judge was shown."""
+    return {each.question.item: (each.question.responses, each.hashes.item, each.hashes.rubric) for each in run}
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet", "frame"])
+@pytest.mark.parametrize("panel", [False, True])
+def test_an_export_that_is_judged_again_gives_the_same_prompts(panel: bool, form: str, tmp_path: Path) -> None:
+    """The verdicts of the first judge are metadata: its `expected` score is no reference, its label no gold."""
+    said = [{"role": role, "content": role} for role in ("system", "user", "assistant", "user")]
+    talk = {"id": "talk", "instruction": said, "response": "a", "context": "c"}
+    given = [talk] if form == "frame" else [*_without_gold(rows(4)), talk]
+    items = write_jsonl(tmp_path / "items.jsonl", given)
+    judges = ["mock:oracle,r=1", "mock:random"] if panel else "mock:oracle,r=1"
+    first = dikast.grade(items, judges, "helpfulness", out=tmp_path / "first")
+    table: Any = first.to_pandas()
+    if form != "frame":
+        table = tmp_path / f"out.{form}"
+        assert dikast_here("export", str(first.folder), str(table)).returncode == 0
+    again = dikast.grade(table, "mock:oracle,r=1", "helpfulness", out=tmp_path / "again")
+    before = graded(tmp_path / "before", items, "mock:oracle,r=1")
+    assert _asked(again) == _asked(before)
+    assert not {"gold", "reference"} & {*again.to_pandas().columns}
+
+
+def test_an_exported_comparison_that_is_judged_again_gives_the_same_prompts(tmp_path: Path) -> None:
+    first = dikast.compare(_without_gold(pairs(4)), "mock:oracle,r=1", "helpfulness", out=tmp_path / "first")
+    again = dikast.compare(first.to_pandas(), "mock:oracle,r=1", "helpfulness", out=tmp_path / "again")
+    keys = [sorted(each.key for each in run) for run in (first, again)]
+    assert keys[0] == keys[1]

@@ -1,17 +1,21 @@
 """Bringing a file's own columns into the fields of an item."""
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import orjson
-
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import ITEM_KEYS, NAMES, SPOKEN, Item, item_from, plain_name
 from dikast.core.part import number_as_text
-from dikast.core.records.column_cures import likely_instruction, nested_cure, unsure_answer, with_table_written
+from dikast.core.records.column_cures import (
+    is_of_texts,
+    likely_instruction,
+    nested_cure,
+    several_texts,
+    unsure_answer,
+    with_table_written,
+)
 from dikast.core.records.column_names import (
     SYSTEMS,
     Recognised,
@@ -26,12 +30,12 @@ from dikast.core.records.column_names import (
     with_models,
 )
 from dikast.core.records.conversations import foreign_record, turns_in, with_conversations, with_system_turn
-from dikast.core.records.reading import Record
+from dikast.core.records.reading import NUMBERED, Record, cell_value
 from dikast.core.records.sniffing import form_of
 from dikast.core.runs.judge_lock import NAMES_OF
+from dikast.core.runs.table_columns import told_by_a_judge
 from dikast.core.text import near_miss, number_in, one_line
 
-NUMBERED = re.compile(r"response_(\d{1,3})")
 _MEASURED = 20  # records whose texts are measured
 _CONTENT = (*SPOKEN, "responses")
 _TOLD = tuple(name for name in ITEM_KEYS if name not in ("id", "meta", "gold_from"))
@@ -186,7 +190,22 @@ class Arranger:
             except DataError as error:
                 told = str(error).removeprefix(f"field {error.field!r}: ")
                 raise DataError(told, path=self._path, line=record.line, field=error.field) from None
+        self._check_lists(value, record, responses or (columns.get("response", "response"),))
         return value if self._cells else self._in_text(value, record, columns)
+
+    def _check_lists(self, value: Mapping[str, Any], record: Record, columns: Sequence[str]) -> None:
+        """DataError for a response that is a list of texts, which may be several responses or the parts of one."""
+        said = value.get("responses") if value.get("response") is None else [value["response"]]
+        lists = [i for i, each in enumerate(said if isinstance(said, list | tuple) else ()) if is_of_texts(each)]
+        if lists and self.reading.names > 5:
+            if "responses" not in value or len(columns) == len(said):
+                at, names = columns[lists[0]], [self._columns.get(each) or each for each in columns]
+                told = several_texts(names, names[lists[0]], has_id="id" in record.value)
+            else:
+                at = self._columns.get("responses") or "responses"
+                told = f"response {lists[0]} of {at!r} is itself a list of texts: write each response as one text"
+            error = DataError(self._to_run(told), path=self._path, line=record.line, field=at)
+            raise _of_all(error, self._measured == 1)
 
     def _in_text(self, value: dict[str, Any], record: Record, columns: Mapping[str, str]) -> dict[str, Any]:
         """The record with numbers as text where content is expected, as a CSV holds it; DataError where a column has
@@ -314,7 +333,8 @@ class Arranger:
 
     def _known(self, keys: Sequence[str]) -> Sequence[str]:
         """The columns whose names had a meaning when the folder was begun."""
-        return [each for each in keys if since(each) <= self.reading.names]
+        told = told_by_a_judge(keys) if self.reading.names > 5 else ()
+        return [each for each in keys if since(each) <= self.reading.names and each not in told]
 
     def _note(self, found: Recognised) -> None:
         """Keep what was guessed; DataError where a column was something else in an earlier record."""
@@ -376,23 +396,3 @@ def _moved(
     displaced = {name: moved.pop(name) for name in (*empty, *(name for name, _ in moves)) if name in moved}
     moved.update((name, value[column]) for name, column in moves)
     return moved, displaced
-
-
-def cell_value(key: str, cell: str, *, path: str = "", line: int | None = None) -> Any:
-    """The value of a CSV or TSV cell in the column `key`."""
-    if key == "response" or NUMBERED.fullmatch(key) or key not in ITEM_KEYS:
-        return cell
-    if not cell.strip():
-        return None
-    if key == "gold":
-        return number_in(cell.strip())
-    wants_json = key == "responses" or (key, cell.lstrip()[0]) in (("images", "["), ("rubric", "{"), ("meta", "{"))
-    if not wants_json:
-        return cell if key != "meta" else {"meta": cell}  # a column that happens to have this name
-    try:
-        return orjson.loads(cell)
-    except orjson.JSONDecodeError as error:
-        example = '["first", "second"]'
-        if key == "meta":
-            example = '{"split": "test"}, or keep the text as it stands with --map meta='
-        raise DataError(f"not valid JSON ({error.msg}): write {example}", path=path, line=line, field=key) from None

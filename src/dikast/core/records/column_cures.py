@@ -1,6 +1,8 @@
 """What to say of columns that are not recognised: which of them most likely hold the prompt and the responses."""
 
+import json
 import re
+import shlex
 from collections.abc import Collection, Mapping, Sequence
 
 from dikast.core.gold import is_like_gold
@@ -160,6 +162,28 @@ def nested_cure(column: str, value: object) -> str:
     else:
         return ""
     return f"{column!r} holds {told} (jq -c '{made}' FILE > OTHER.jsonl)" if column.isidentifier() else ""
+
+
+def is_of_texts(value: object) -> bool:
+    """Whether a value is a list of several texts and nothing else."""
+    return isinstance(value, list | tuple) and len(value) > 1 and all(isinstance(each, str) for each in value)
+
+
+def several_texts(responses: Sequence[str], column: str, *, has_id: bool) -> str:
+    """What to say of a `column`, one of those of the `responses`, that holds a list of texts instead of one text."""
+    told = f"{column!r} holds a list of texts where one response is needed"
+    if len(responses) == 1:
+        made = f"""[.[{json.dumps(column)}]] | flatten | join("\\n")"""
+        told += f": if each is a response, {in_words([('responses', column)])} judges each; if they are parts of one,"
+        return f"{told} join them (jq -c '. + {{{json.dumps(column)}: ({made})}}' FILE > OTHER.jsonl)"
+    each = "".join(f" | ([$r[{json.dumps(name)}]] | flatten[]) as $v{i}" for i, name in enumerate(responses))
+    made = ", ".join(f"{json.dumps(name)}: $v{i}" for i, name in enumerate(responses))
+    command = f". as $r{each} | $r + {{{made}}}{' | del(.id)' * has_id}"
+    exploded = "".join(f".explode({name!r})" for name in responses)
+    told += (
+        f": give each combination a row of its own (jq -c {shlex.quote(command)} FILE > OTHER.jsonl), in pandas with"
+    )
+    return f"{told} frame{exploded}" + ".drop(columns='id')" * has_id
 
 
 def _has_text(value: object, name: str) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, NoReturn
 import orjson
 
 from dikast.core.errors import DataError
+from dikast.core.item import ITEM_KEYS
 from dikast.core.records.files import (
     MOST_LINE_BYTES,
     Line,
@@ -24,7 +25,9 @@ from dikast.core.records.files import (
 from dikast.core.records.sniffing import Form, cells_of, form_of
 from dikast.core.records.sources import files_of
 from dikast.core.runs.run_files import check_made
+from dikast.core.text import number_in
 
+NUMBERED = re.compile(r"response_(\d{1,3})")  # columns that are responses by their own names
 NO_RECORDS = "the file holds no records: write one row for each item (in a CSV below the header)"
 _CHUNK = 2**20
 _BY_COLUMNS = "a table by its columns or its index: write a list of records (in pandas to_json(orient='records'))"
@@ -355,3 +358,23 @@ def _header(row: list[str], path: str, line: int) -> list[str]:
 def _nameless(column: int, path: str, line: int) -> DataError:
     told = "name it or remove it (a title above the header is to be removed too)"
     return DataError(f"column {column + 1} of the header has no name: {told}", path=path, line=line)
+
+
+def cell_value(key: str, cell: str, *, path: str = "", line: int | None = None) -> Any:
+    """The value of a CSV or TSV cell in the column `key`."""
+    if key == "response" or NUMBERED.fullmatch(key) or key not in ITEM_KEYS:
+        return cell
+    if not cell.strip():
+        return None
+    if key == "gold":
+        return number_in(cell.strip())
+    wants_json = key == "responses" or (key, cell.lstrip()[0]) in (("images", "["), ("rubric", "{"), ("meta", "{"))
+    if not wants_json:
+        return cell if key != "meta" else {"meta": cell}  # a column that happens to have this name
+    try:
+        return orjson.loads(cell)
+    except orjson.JSONDecodeError as error:
+        example = '["first", "second"]'
+        if key == "meta":
+            example = '{"split": "test"}, or keep the text as it stands with --map meta='
+        raise DataError(f"not valid JSON ({error.msg}): write {example}", path=path, line=line, field=key) from None

@@ -19,8 +19,8 @@ from dikast.core.errors import DataError
 from dikast.core.item import Item, item_from, item_to
 from dikast.core.output_folder import replacing
 from dikast.core.part import REMOTE, Content, Image, Part, Turn, Video
-from dikast.core.records.arranging import cell_value
 from dikast.core.records.files import Stream, folder_of, kind_of
+from dikast.core.records.reading import cell_value
 
 _OPERATORS = "=+-@\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b\u2212"  # full-width and small forms count
 _UNSEEN = {"Cc", "Cf", "Cn", "Co", "Cs", "Me", "Mn", "Zl", "Zp", "Zs"}  # categories of invisible characters

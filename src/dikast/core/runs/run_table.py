@@ -27,21 +27,12 @@ from dikast.core.runs.judge_lock import damaged_lock, names_version, read_lock
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run_files import COMBINED, PREFERENCES, RUBRICS, TOTALS
 from dikast.core.runs.schema import PanelLine, PreferenceLine, TotalLine, derived_lines, outcome_of
+from dikast.core.runs.table_columns import ITEM, JOINT, OF_AN_ORDER, ORDERS, SIDES, TOLD, is_own
 from dikast.core.scale import Scale
 from dikast.core.verdict import Verdict
 
-_ITEM = ("id", "instruction", "response", "response_a", "response_b", "reference", "context", "gold")
-_TOLD = (
-    "judge", "criterion", "response_index", "index_a", "index_b", "label", "score", "expected", "choice", "status",
-    "reason", "total", "mass", "marker", "conflict", "logit_a", "position_bias", "distribution", "feedback", "claims",
-    "samples", "tokens_in", "tokens_out", "cost",
-)  # fmt: skip
-_OF_AN_ORDER = ("label", "score", "status", "distribution", "feedback")
-_JOINT = ("mean", "median", "spread", "majority")  # of a panel
 _SHARED = ("criterion", "response_index", "index_a", "index_b")  # of a panel's row, whichever judge
 _PAIRS = "pairwise"
-_ORDERS = ("shown", "swapped")
-_SIDES = ("a", "b")
 _TABLES = """
 CREATE TABLE items (id TEXT PRIMARY KEY, place INTEGER, body BLOB) WITHOUT ROWID;
 CREATE TABLE verdicts (
@@ -205,7 +196,7 @@ class RunTable:
             row |= {"index_a": low, "index_b": high}
             row["gold"] = gold_of_pair(gold, criterion, (low, high), scale)
         for name, value in (body.get("meta") or {}).items():
-            column = f"meta.{name}" if _is_taken(name) else name
+            column = f"meta.{name}" if is_own(name) else name
             self.metas[column] = None
             row[column] = value
         return row
@@ -217,23 +208,14 @@ class RunTable:
         pairs = any("choice" + end in used for end in ends) or self._runs[0].kind in (_PAIRS, "from-absolute")
         always = {"id", "criterion", *(name + end for name in (("choice",) if pairs else ("score",)) for end in ends)}
         always |= {"status" + end for end in ends}
-        known = [*_ITEM, *self.metas, *(name for name in _SHARED if self._several), *_JOINT]
+        known = [*ITEM, *self.metas, *(name for name in _SHARED if self._several), *JOINT]
         for end in ends:
-            told = [name for name in _TOLD if not (self._several and name in _SHARED)]
-            of_orders = [f"{name}_{order}" for order in (*_ORDERS, *_SIDES) for name in _OF_AN_ORDER]
+            told = [name for name in TOLD if not (self._several and name in _SHARED)]
+            of_orders = [f"{name}_{order}" for order in (*ORDERS, *SIDES) for name in OF_AN_ORDER]
             at = told.index("feedback")
             known += [name + end for name in (*told[:at], *of_orders, *told[at:])]
         left_out = set() if self._many else {"response_index", "index_a", "index_b"}
         return [name for name in dict.fromkeys(known) if (name in used or name in always) and name not in left_out]
-
-
-def _is_taken(name: str) -> bool:
-    """Whether a column of this name, with any number of a judge or name of an order behind it, is one of ours."""
-    stem, _, end = name.rpartition("_")
-    if end.isdigit():
-        return _is_taken(stem)
-    ours = (*_ITEM, *_TOLD, *_JOINT)
-    return name in ours or (end in (*_ORDERS, *_SIDES) and stem in _OF_AN_ORDER)
 
 
 def _stored(record: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -299,13 +281,13 @@ def _pair_units(database: sqlite3.Connection, number: int, run: JudgeRun) -> Ite
             (shown == low, orjson.loads(each))
             for shown, each in (database.execute(every, (number, *place)) if joined else found)
         ]
-        names = _SIDES if by_scores else _ORDERS
+        names = SIDES if by_scores else ORDERS
         if joined:
             body["samples"] = {
                 name: [each["label"] for first, each in asked if first == (name == names[0])] for name in names
             }
         for first, verdict in () if joined else asked:  # of scores that were drawn again, the last decided
-            body |= {f"{name}_{names[not first]}": verdict[name] for name in _OF_AN_ORDER}
+            body |= {f"{name}_{names[not first]}": verdict[name] for name in OF_AN_ORDER}
         orders = [each for _, each in asked]
         body["rubric"] = orders[0]["rubric"] if orders else None
         for name in ("tokens_in", "tokens_out", "cost"):
@@ -327,7 +309,7 @@ def _panel_lines(folder: Path, database: sqlite3.Connection) -> bool:
         if record["sample"]:
             return False
         place = (record["item"], record["criterion"], *_ends(record["responses"]))
-        body = orjson.dumps({name: record[name] for name in _JOINT})
+        body = orjson.dumps({name: record[name] for name in JOINT})
         database.execute("INSERT OR REPLACE INTO joint VALUES (?, ?, ?, ?, ?)", (*place, body))
     return True
 
