@@ -153,10 +153,11 @@ def test_a_folder_of_version_3_of_the_names_goes_on(tmp_path: Path) -> None:
 
 def test_a_folder_of_version_5_of_the_names_goes_on(tmp_path: Path) -> None:
     """A list of texts was joined, and the `expected` score of an export was the reference: neither is asked again."""
-    run, joined = tmp_path / "run", "one\nanother"
+    run, said = tmp_path / "run", ["one", "another"]
     verdict = {"criterion": "c", "status": "ok", "score": 3, "expected": "3.2"}
-    file = write_jsonl(tmp_path / "own.jsonl", [{"prompt": "q", "response": joined.split("\n"), **verdict}])
-    as_read = write_jsonl(tmp_path / "read.jsonl", [{"prompt": "q", "response": joined, "reference": "3.2"}])
+    file = write_jsonl(tmp_path / "own.jsonl", [{"prompt": "q", "response": said, **verdict}])
+    parts = [{"type": "text", "text": each} for each in said]
+    as_read = write_jsonl(tmp_path / "read.jsonl", [{"prompt": "q", "response": parts, "reference": "3.2"}])
     assert dikast("grade", file, *JUDGE, "--out", run).returncode == 2
     assert dikast("grade", as_read, *JUDGE, "--out", run).returncode == 0
     write_checked(

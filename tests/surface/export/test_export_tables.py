@@ -370,7 +370,7 @@ def _without_gold(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _asked(run: dikast.Run) -> dict[str, tuple[Any, ...]]:
     """What a run's verdicts were asked about: of each item the response and the hash of what the judge was shown."""
-    return {each.question.item: (each.question.responses, each.hashes.item, each.hashes.rubric) for each in run}
+    return {each.question.item: (each.question.responses, each.hashes and each.hashes.item) for each in run}
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet", "frame"])

@@ -196,7 +196,8 @@ class Arranger:
     def _check_lists(self, value: Mapping[str, Any], record: Record, columns: Sequence[str]) -> None:
         """DataError for a response that is a list of texts, which may be several responses or the parts of one."""
         said = value.get("responses") if value.get("response") is None else [value["response"]]
-        lists = [i for i, each in enumerate(said if isinstance(said, list | tuple) else ()) if is_of_texts(each)]
+        said = said if isinstance(said, list | tuple) else ()
+        lists = [i for i, each in enumerate(said) if is_of_texts(each)]
         if lists and self.reading.names > 5:
             if "responses" not in value or len(columns) == len(said):
                 at, names = columns[lists[0]], [self._columns.get(each) or each for each in columns]
