@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 import orjson
+import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dikast.core.errors import DataError
+from dikast.core.errors import DataError, UserError
 from dikast.core.gold import GoldCheck
 from dikast.core.item import ANSWERERS, ANSWERS, ASKERS, NAMES, REQUESTS, Item
 from dikast.core.part import Image, Text, text_of
@@ -1173,3 +1174,51 @@ def test_a_large_table_is_read_in_flat_memory(tmp_path: Path) -> None:
 def test_one_row_in_python() -> None:
     item = item_of({"question": "q", "answer": "a", "model": "gpt"})
     assert (texts(item), item.id, item.meta) == (("user: q", ["a"]), "item", {"model": "gpt"})
+
+
+@pytest.mark.parametrize(
+    ("head", "named", "told"),
+    [
+        ("prompt,generated_image", {"response": "generated_image"}, "--map image=generated_image shows them"),
+        ("prompt,image_a,image_b", {"response_0": "image_a", "response_1": "image_b"}, "written in JSONL as"),
+        ("filename,caption", {"instruction": "filename", "response": "caption"}, "--map image=filename shows them"),
+        ("prompt,answer", {}, ""),
+    ],
+)
+def test_names_of_pictures_are_not_judged_as_text(head: str, named: dict[str, str], told: str, tmp_path: Path) -> None:
+    row = ["p/0.png" if "image" in each or each in ("filename", "answer") else "a cat" for each in head.split(",")]
+    path = tmp_path / "own.csv"
+    path.write_text(f"{head}\n{','.join(row)}\n")
+    if told:
+        with pytest.raises(DataError, match=told):
+            list(read_items(path, columns=named))
+    else:  # the name of a file that is not there may be an answer
+        assert texts(next(read_items(path)))[1] == ["p/0.png"]
+    list(scan_items(str(path), {}, reading := Arrangement()))
+    assert not any(reading.lengths.get(each) for each in head.split(",") if "image" in each or each == "filename")
+
+
+@pytest.mark.parametrize("name", ["own.md", "own.csv", "own.txt"])
+def test_a_markdown_table_is_refused_with_the_command_that_converts(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text("| question | answer |\n|---|:-:|\n| What is 2, + 2? | It is 4. |\n| q2 | a2 |\n")
+    with pytest.raises(UserError, match="a Markdown table") as told:
+        list(read_items(path))
+    command = str(told.value).partition("a bar (")[2].removesuffix(")")
+    subprocess.run(command, shell=True, check=True, cwd=tmp_path)
+    found = [texts(each) for each in read_items(tmp_path / "OTHER.csv")]
+    assert found == [("user: What is 2, + 2?", ["It is 4."]), ("user: q2", ["a2"])]
+
+
+def test_frames_whose_columns_have_no_name_of_their_own_are_refused() -> None:
+    twice = pd.DataFrame([["q", "wrong", "right"]], columns=["question", "answer", "answer"])
+    levels = pd.DataFrame({("a", "question"): ["q"], ("a", "answer"): ["a"]})
+    table = pa.Table.from_arrays([["q"], ["a"]], names=["answer", "answer"])
+    for frame, told in ((twice, "several columns called 'answer'"), (levels, "have 2 levels"), (twice.answer, "called"),
+                        (table, "called 'answer'")):  # fmt: skip
+        with pytest.raises(UserError, match=told):
+            list(rows_in(frame))
+    assert list(rows_in(pd.Series(["x", "y"], name="answer"))) == [{"answer": "x"}, {"answer": "y"}]
+    assert list(rows_in(pd.Series(["x", "y"], index=["question", "answer"]))) == [{"question": "x", "answer": "y"}]
+    with pytest.raises(UserError, match="without a name"):
+        list(rows_in(pd.Series(["x", "y"])))

@@ -8,14 +8,7 @@ from typing import Any
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import ITEM_KEYS, NAMES, SPOKEN, Item, item_from, plain_name
 from dikast.core.part import number_as_text
-from dikast.core.records.column_cures import (
-    is_of_texts,
-    likely_instruction,
-    nested_cure,
-    several_texts,
-    unsure_answer,
-    with_table_written,
-)
+from dikast.core.records import column_cures as cures
 from dikast.core.records.column_names import (
     SYSTEMS,
     Recognised,
@@ -79,7 +72,7 @@ class Arrangement:
         if numeric := [name for name, number in self.numbers.items() if number]:
             told += f"{'; ' * bool(told)}the numbers of {' and '.join(numeric)} are read as text"
         left = [each for each in self.columns if each not in {*ITEM_KEYS, *self.mapped, *self.systems}]
-        if self.bare and (prompt := likely_instruction(left, self.lengths)):
+        if self.bare and (prompt := cures.likely_instruction(left, self.lengths)):
             alone = f"no instruction, so the judge sees the response alone: {in_words([('instruction', prompt)])} if"
             told += f"{'; ' * bool(told)}{alone} {prompt!r} is what was asked"
         return told
@@ -118,6 +111,11 @@ class Arranger:
         self._shapes: dict[tuple[str, ...], tuple[Recognised, tuple[str, ...], dict[str, str]]] = {}
         self._first: tuple[tuple[str, ...], set[str]] | None = None  # the keys of the first record, and those used
         self._measured = 0
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """What each column is that was recognised or named."""
+        return {**self.reading.mapped, **{column: name for name, column in self._columns.items()}}
 
     def item(self, record: Record, *, path: str = "", root: str = "") -> Item:
         """The item of a record, without a name ("") if the record has no id and gets one from its content."""
@@ -197,11 +195,11 @@ class Arranger:
         """DataError for a response that is a list of texts, which may be several responses or the parts of one."""
         said = value.get("responses") if value.get("response") is None else [value["response"]]
         said = said if isinstance(said, list | tuple) else ()
-        lists = [i for i, each in enumerate(said) if is_of_texts(each)]
+        lists = [i for i, each in enumerate(said) if cures.is_of_texts(each)]
         if lists and self.reading.names > 5:
             if "responses" not in value or len(columns) == len(said):
                 at, names = columns[lists[0]], [self._columns.get(each) or each for each in columns]
-                told = several_texts(names, names[lists[0]], has_id="id" in record.value)
+                told = cures.several_texts(names, names[lists[0]], has_id="id" in record.value)
             else:
                 at = self._columns.get("responses") or "responses"
                 told = f"response {lists[0]} of {at!r} is itself a list of texts: write each response as one text"
@@ -239,19 +237,19 @@ class Arranger:
     def _measure(self, value: Mapping[str, Any]) -> None:
         self._measured += 1
         for key, each in value.items():
-            if isinstance(each, str) and isinstance(number_in(each.strip()), str):
+            if isinstance(each, str) and isinstance(number_in(each.strip()), str) and not cures.is_picture(each):
                 length = len(each)
             else:
                 length = sum(len(str(turn["content"])) for turn in turns_in(each) or [])
             if length:
                 self.reading.lengths[key] = self.reading.lengths.get(key, 0) + length
-            elif cure := nested_cure(key, each):
+            elif cure := cures.nested_cure(key, each):
                 self.reading.nested[key] = self._to_run(cure)
 
     def _to_run(self, cure: str) -> str:
         """The cure with commands that read the current file."""
         parquet = os.path.isfile(self._path) and form_of(self._path).kind == "parquet"
-        return with_table_written(cure) if parquet else cure
+        return cures.with_table_written(cure) if parquet else cure
 
     def _guessed(self, shape: Recognised, record: Record) -> Any:
         """What the column says that gold is guessed from, or the columns of outcomes; None without any."""
@@ -322,7 +320,7 @@ class Arranger:
             if self.reading.names == 1 and (own_names or found.responses):  # `answer` was metadata beside pairs
                 moves = [each for each in found.moves if each[0] != "reference" or plain_name(each[1]) != "answer"]
                 found = found._replace(moves=tuple(moves))
-            if first and self.reading.names > 3 and (told := unsure_answer(found, keys, record.value, moved)):
+            if first and self.reading.names > 3 and (told := cures.unsure_answer(found, keys, record.value, moved)):
                 raise DataError(told, field="response")
             check_order([self._columns.get(name) or name for name in own_names], keys)
             self._note(found)

@@ -1,6 +1,7 @@
 """What to say of columns that are not recognised: which of them most likely hold the prompt and the responses."""
 
 import json
+import os
 import re
 import shlex
 from collections.abc import Collection, Mapping, Sequence
@@ -27,6 +28,8 @@ _GRADED = re.compile(
     r"_(human|rating|label|score|grade|points|stars|bewertung|note|punkte|sterne|calificación|puntuación|nota|"
     r"valutazione|punteggio|évaluation|avaliação|pontuação)_"
 )
+_PICTURE = re.compile(r"\S+\.(?:png|jpe?g|webp|gif|bmp|tiff?|mp4|mov|webm|avi|mkv)", re.IGNORECASE)
+_OF_FILES = re.compile(r"_(image|images|img|picture|photo|video|clip|file|filename|path)_")
 _SHORT = 10  # a column whose texts are this many times shorter than another's does not count as text
 
 
@@ -119,6 +122,28 @@ def unsure_answer(
         f"{told} could each be the response; the columns are {', '.join(columns)}: name it with {asked}, or "
         f"{in_words([('response', answer)])}; to compare the two, name both with {both}"
     )
+
+
+def is_picture(cell: object) -> bool:
+    """Whether a cell is the name of an image or a video file and nothing else."""
+    return isinstance(cell, str) and _PICTURE.fullmatch(cell.strip()) is not None
+
+
+def picture_as_text(fields: Mapping[str, str], value: Mapping[str, object], root: str) -> str:
+    """What to say where the `value` of a column that is an instruction or a response (`fields` has what each column is)
+    is a picture: a file that is there, or one in a column named after files; "" for none.
+    """
+    for column, cell in value.items():
+        field = fields.get(column, column)
+        if not field.startswith(("response", "instruction")) or not is_picture(cell):
+            continue
+        if not _speaks_of(column, _OF_FILES) and not os.path.isfile(os.path.join(root, str(cell))):
+            continue
+        told = f"column {column!r} holds names of pictures ({cell}), which would be judged as text:"
+        told += f" {in_words([('image', column)])} shows them with the instruction"
+        part = json.dumps([{"type": "image", "image": cell}])
+        return f"{told}; as responses they are written in JSONL as {part}" if field.startswith("response") else told
+    return ""
 
 
 def _slip(column: str, names: Sequence[str]) -> str | None:

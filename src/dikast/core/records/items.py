@@ -10,6 +10,7 @@ from dikast.core.item import Item
 from dikast.core.media import check_image, confine, sample_video
 from dikast.core.part import REMOTE, Image, Part, Video, plain_scheme
 from dikast.core.records.arranging import Arrangement, Arranger, ShapeError
+from dikast.core.records.column_cures import picture_as_text
 from dikast.core.records.content_ids import ContentIds, Ids
 from dikast.core.records.files import folder_of
 from dikast.core.records.image_folder import pictures_in
@@ -150,7 +151,12 @@ def scan_rows(
     reading = reading or Arrangement()
     arrange = Arranger(columns, reading)
     arranged = (
-        (row if isinstance(row, Item) else _arranged(arrange, Record(row, number), "rows"), number, "rows", number)
+        (
+            row if isinstance(row, Item) else _arranged(arrange, Record(row, number), "rows", first=not number),
+            number,
+            "rows",
+            number,
+        )
         for number, row in enumerate(rows)
     )
     yield from _with_ids(arranged, reading, "the id of row {}")
@@ -168,14 +174,18 @@ def _of_files(files: Sequence[str], path: str, arrange: Arranger) -> Iterator[_F
                 yield record, number, file, 0
             else:
                 place = number if len(files) > 1 else record.line
-                yield _arranged(arrange, record, file, root), place, file, record.line
+                yield _arranged(arrange, record, file, root, first=number == 1), place, file, record.line
     if not number:
         raise DataError(NO_RECORDS, path=path)
 
 
-def _arranged(arrange: Arranger, record: Record, path: str, root: str = "") -> Item | DataError:
+def _arranged(arrange: Arranger, record: Record, path: str, root: str = "", *, first: bool = False) -> Item | DataError:
     try:
-        return arrange.item(record, path=path, root=root)
+        found = arrange.item(record, path=path, root=root)
+        unsure = first and not found.images and arrange.reading.names > 5
+        if unsure and (told := picture_as_text(arrange.fields, record.value, root)):
+            raise ShapeError(told, path=path, line=record.line)
+        return found
     except ShapeError:
         raise
     except DataError as error:

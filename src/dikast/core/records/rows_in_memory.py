@@ -22,8 +22,8 @@ def rows_in(data: Any, split: str | None = None) -> Iterator[Item | dict[str, An
     as those of Parquet do. UserError for anything else, with the number of the row.
     """
     data = _of_split(data, split)
-    if type(data).__name__ == "Series" and hasattr(data, "to_dict") and not _are_rows(data):
-        data = data.to_dict()
+    if type(data).__name__ == "Series" and hasattr(data, "to_frame") and hasattr(data, "index") and not _are_rows(data):
+        data = _of_series(data)
     if isinstance(data, Item | Mapping):
         rows = rows_by_columns(data) if isinstance(data, Mapping) else None
         data = [data] if rows is None else rows
@@ -50,6 +50,25 @@ def _of_split(data: Any, split: str | None) -> Any:
     return data[split]
 
 
+def _of_series(series: Any) -> Any:
+    """One row of a frame, whose index are the columns, as a dict; one column of a frame as a frame."""
+    if all(isinstance(each, str) for each in series.index):
+        return series.to_dict()
+    if not isinstance(series.name, str):
+        raise UserError("the items are a Series without a name: name its column (series.to_frame('response'))")
+    return series.to_frame()
+
+
+def _check_names(columns: Any) -> None:
+    """UserError for columns of several levels, or two of one name, of which a row as a dict would lose the first."""
+    if getattr(columns, "nlevels", 1) > 1:
+        told = "give them one name each (frame.columns = ['_'.join(map(str, each)) for each in frame.columns])"
+        raise UserError(f"the columns of the frame have {columns.nlevels} levels: {told}")
+    names = [str(each) for each in columns]
+    if twice := next((each for each in names if names.count(each) > 1), ""):
+        raise UserError(f"the frame has several columns called {twice!r}: rename or drop all but one of them")
+
+
 def _are_rows(series: Iterable[Any]) -> bool:
     """Whether a Series of pandas is a column of rows, not one row of a frame."""
     return isinstance(next(iter(series), None), Item | Mapping)
@@ -59,8 +78,10 @@ def _rows(data: Any) -> Iterable[Any]:
     if hasattr(data, "iter_rows"):  # polars
         return data.iter_rows(named=True)  # type: ignore[no-any-return]
     if hasattr(data, "to_pylist"):  # pyarrow
+        _check_names(getattr(data, "column_names", ()))
         return data.to_pylist()  # type: ignore[no-any-return]
     if hasattr(data, "to_dict") and hasattr(data, "columns"):  # pandas
+        _check_names(data.columns)
         return data.to_dict("records")  # type: ignore[no-any-return]
     if hasattr(data, "collect_schema"):  # a lazy frame of polars
         return _rows(data.collect())

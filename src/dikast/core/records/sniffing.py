@@ -5,6 +5,7 @@ import io
 import itertools
 import os
 import re
+import shlex
 import stat
 import sys
 import zlib
@@ -31,6 +32,7 @@ _BARE = re.compile(
 _JSON = re.compile(rb'(\[\s*)?\{\s*"[^"]*"\s*:|\[\s*\{\s*\}')  # how a table of JSON begins, and no header of a CSV
 _KNOWN = {name for names in NAMES.values() for name in names} | {f"{stem}_{end}" for stem in PAIRS for end in "ab012"}
 _KNOWN |= {"file_name", "caption"}  # of the tables of image folders
+_MARKDOWN = re.compile(rb"[^\n]*\|[^\n]*\n[ \t]*\|?(?:[ \t]*:?-+:?[ \t]*\|)+(?:[ \t]*:?-+:?)?[ \t]*(?:\r?\n|$)")
 _HUB_NAME = re.compile(r"\w[\w-]*/\w[\w.-]*")
 
 
@@ -129,6 +131,9 @@ def refuse_foreign(head: bytes, path: str) -> None:
         raise UserError(f"{path}: an old Excel workbook: save the sheet as CSV UTF-8 and give that file")
     if head.startswith(b"ARROW1"):
         raise UserError(f"{path}: an Arrow file: write it as Parquet, or in Python give the table itself")
+    if _MARKDOWN.match(head[:4096].lstrip()):
+        command = f"sed -E '2d; s/^ *[|] *//; s/ *[|] *$//; s/ *[|] */|/g' {shlex.quote(path)} > OTHER.csv"
+        raise UserError(f"{path}: a Markdown table: write it as a table whose delimiter is a bar ({command})")
     if start.startswith((b"<!doctype", b"<html", b"<?xml", b"<head")):
         raise UserError(
             f"{path}: a web page (HTML or XML), not records: give the address of the file itself (on the Hub `resolve` "
