@@ -264,19 +264,16 @@ class GoldCheck:
     def notes(self) -> tuple[str, ...]:
         """That a column looks like gold and is kept as metadata, where no item has gold."""
         if self.guess_is_off:
-            name = self.guessed
+            name, flag = self.guessed, f"--map {shlex.quote(f'gold={self.guessed}')}"
             if self._alone:
                 return (
                     f"{name!r} was guessed to be gold but {self._guess}, so it is metadata only: "
-                    + (
-                        self.named
-                        or f"write a, b or tie; --map gold={name} reads 0 as the first response and 1 as the second"
-                    ),
+                    + (self.named or f"write a, b or tie; {flag} reads 0 as the first response and 1 as the second"),
                 )
             return (
                 f"{name!r} was guessed to be gold but does not lie on the scale ({self.guesses_off:,} of "
                 f"{self.looked:,} values; {self._guess}), so it is metadata only: "
-                + (self.named or f"--map gold={name} makes it gold, with --scale or --equate"),
+                + (self.named or f"{flag} makes it gold, with --scale or --equate"),
             )
         if self.none:
             return (f"{self.none:,} of {self.looked:,} gold values say that there is none (N/A or the like)",)

@@ -15,6 +15,7 @@ from dikast.core.item import ITEM_KEYS, Item, meant
 from dikast.core.media.video import DEFAULT_FRAMES
 from dikast.core.part import MOST_FRAMES
 from dikast.core.records import item_of, read_items
+from dikast.core.records.column_names import PAIRS
 from dikast.core.records.rows_in_memory import rows_in
 from dikast.core.rubric import Rubric, Sheet, load_rubric
 from dikast.core.scale import Scale
@@ -332,7 +333,8 @@ def _is_one(item: Any) -> bool:
 def _item(item: Any, fields: Mapping[str, Any]) -> Item:
     if item is None:
         for name in fields.keys() - set(ITEM_KEYS):
-            raise UserError(f"unknown keyword {name!r}: {meant(name)} (metadata goes into meta={{...}})")
+            told = "give both in responses=[..., ...]" if name.rpartition("_")[0] in PAIRS else meant(name)
+            raise UserError(f"unknown keyword {name!r}: {told} (metadata goes into meta={{...}})")
         return Item.of(**fields)
     if fields:
         raise UserError(f"an item is given whole or by keywords, not both: put {', '.join(fields)} into the item")

@@ -392,3 +392,14 @@ def test_a_file_of_responses_alone_is_no_mistake() -> None:
         False,
         "columns answer -> response; image by its own name",
     )
+
+
+def test_the_flag_that_names_guessed_gold_can_be_copied_to_a_shell(tmp_path: Path) -> None:
+    file = table(tmp_path / "own.csv", ("question", "answer", "Human Score"), ("q", "a", 7), ("r", "b", 10))
+    assert "--map 'gold=Human Score' makes it gold" in dikast("grade", file, *JUDGE, "--out", tmp_path / "run").stdout
+
+
+@pytest.mark.parametrize("name", ["response_a", "answer_1"])
+def test_responses_by_keywords_of_their_own_are_told_the_list(name: str) -> None:
+    with pytest.raises(UserError, match=r"give both in responses=\[\.\.\., \.\.\.\]"):
+        package.Judge("mock:constant", "helpfulness").compare(instruction="q", **{name: "a"})
