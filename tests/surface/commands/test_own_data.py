@@ -401,5 +401,6 @@ def test_the_flag_that_names_guessed_gold_can_be_copied_to_a_shell(tmp_path: Pat
 
 @pytest.mark.parametrize("name", ["response_a", "answer_1"])
 def test_responses_by_keywords_of_their_own_are_told_the_list(name: str) -> None:
+    given: dict[str, Any] = {"instruction": "q", name: "a"}
     with pytest.raises(UserError, match=r"give both in responses=\[\.\.\., \.\.\.\]"):
-        package.Judge("mock:constant", "helpfulness").compare(instruction="q", **{name: "a"})
+        package.Judge("mock:constant", "helpfulness").compare(**given)
