@@ -172,6 +172,10 @@ class _Audit(ModuleType):
         function = importlib.import_module("dikast.surface.measuring").audit
         return function(*args, **keywords)
 
+    @property
+    def __doc__(self) -> "Any":  # type: ignore[override]  # help() and notebooks ask the object
+        return importlib.import_module("dikast.surface.measuring").audit.__doc__
+
 
 importlib.import_module("dikast.audit").__class__ = _Audit  # the package alone, which loads nothing
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import typer.main
+from rich.text import Text
 
 from dikast.surface.cli import app
 from dikast.surface.lazy_verbs import LazyVerbs
@@ -59,3 +60,10 @@ def test_the_page_says_what_the_code_does() -> None:
     assert "## dikast grade" in made
     assert "`--max-failures`" in made
     assert "Path(" not in made
+
+
+def test_the_terminal_shows_every_word_of_the_help() -> None:
+    """`[start, end]` would be taken for markup and left out."""
+    for name, command in verbs(typer.main.get_command(app), "dikast"):
+        for text in (command.help, *(getattr(each, "help", None) for each in command.params)):
+            assert text is None or Text.from_markup(text).plain == text, f"{name}: {text}"

@@ -153,7 +153,7 @@ def _shown(questions: Sequence[ToLabel]) -> str:
 
 
 def _as_shown(questions: Sequence[ToLabel], was: str, now: str) -> None:
-    """UserError that names the first item whose texts or media are others than those that labels are about."""
+    """UserError that names the first item whose texts or media have changed since labelling began."""
     if len(was) != len(now):  # other questions, which is told as such
         return
     places = range(0, len(now), _DIGITS)

@@ -322,7 +322,7 @@ class AuditOptions:
     )
     gold_claims: str = option("", metavar=_COLUMN, panel=_BESIDE, help="Column of the gold claims, in the same form.")
     spans: str = option(
-        "", metavar=_COLUMN, panel=_BESIDE, help="Column of the judge's spans: a list of [start, end] in characters."
+        "", metavar=_COLUMN, panel=_BESIDE, help="Column of the judge's spans: pairs of start and end, in characters."
     )
     equate: Scale | None = option(
         None,

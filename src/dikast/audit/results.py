@@ -111,7 +111,10 @@ class Orders:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """The expected calibration error of the probabilities: as read, and recalibrated on other rows; `told`: what of."""
+    """The expected calibration error of the probabilities, as read and after recalibration on other rows.
+
+    `told` says what is predicted.
+    """
 
     errors: Mapping[str, Estimate]
     told: str

@@ -56,7 +56,7 @@ def bias_pairs(data: Data) -> Codes:
 
 def _name(data: Data, item: str) -> re.Match[str]:
     if (told := _NAME.fullmatch(item)) is None:
-        raise UserError(f"{data.plan.file}: the item {item!r} says not whether it is biased")
+        raise UserError(f"{data.plan.file}: the item {item!r} does not state whether it is biased")
     return told
 
 

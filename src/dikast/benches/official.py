@@ -216,7 +216,7 @@ def _of_players(metric: Metric, audit: Audit, data: Data) -> OfficialFigure:
 
 
 def _of_classes(bench: Bench, metric: Metric, data: Data, given: Paired | None = None) -> OfficialFigure:
-    """Of the verdicts of all orders, each by itself and a pair's in one cluster; of `given` in place of the judge's."""
+    """Class metrics over the verdicts of single orders, clustered by pair; `given` replaces the judge's verdicts."""
     missing = bench.official.failures if bench.official.failures in ("tie", "wrong") else "drop"
     given = given or paired(replace(data, plan=replace(data.plan, unscored=missing), notes=[]))
     games = games_of(given)

@@ -19,7 +19,7 @@ from typing import Any
 
 
 class DikastError(Exception):
-    """The root of the tree above."""
+    """Any error that Dikast raises on purpose; its subclasses say whose fault it is."""
 
 
 class UserError(DikastError):

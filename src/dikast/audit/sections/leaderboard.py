@@ -163,8 +163,8 @@ def _with_length_equal(
     better: float,
     first: list[int],
 ) -> tuple[list[Estimate], Estimate | None]:
-    """The mean of each system with the length of responses held equal, and by how much the first of `first` is better
-    than the second (None where there is one system), from rows with a length of 0 or more.
+    """The length-controlled mean of each system, and the difference between the two systems in `first`, None where
+    there is one, from rows with a length of 0 or more.
     """
     questions, _ = group_codes([prompts, criteria])
     at = np.flatnonzero(known & (questions >= 0) & np.isfinite(length) & (length >= 0))

@@ -38,7 +38,7 @@ Masks = NDArray[np.bool_]
 
 
 class NothingToRankError(UserError):
-    """No game with a verdict tells the players apart, or none is the anchor's."""
+    """No game with a verdict distinguishes the players, or the anchor played none."""
 
 
 def ranking_tables(data: Data, given: Paired) -> list[Table]:

@@ -313,9 +313,9 @@ def _asked(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def asked_orders(folder: Path) -> set[str] | None:
-    """In which of ORDERS a run asked about pairs, none for single responses; None of a run without a verdict.
+    """The pair orders (of ORDERS) in a run: empty for single responses, None if the run has no verdict.
 
-    Reads no further than until both orders were seen. UserError or DataError as `open_rows`.
+    Stops after the block of lines in which both orders were seen. UserError or DataError as `open_rows`.
     """
     rows, orders = open_rows(folder), set[str]()
     if "schedule" in _way_of(folder):

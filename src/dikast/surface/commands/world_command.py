@@ -22,7 +22,10 @@ def make(
     n: Annotated[int, typer.Option("-n", help="How many items.")] = 1000,
     domain: Annotated[
         list[str] | None,
-        typer.Option("--domain", help="Domain of the items [scenes]; several (comma-separated or repeated) alternate."),
+        typer.Option(
+            "--domain",
+            help="Domain of the items, scenes if none is named; several (comma-separated or repeated) alternate.",
+        ),
     ] = None,
     split: Annotated[str, typer.Option("--split", help="`train`, or one of its test splits.")] = "train",
     seed: Annotated[int, typer.Option("--seed", help="Random seed of the items.")] = 0,
