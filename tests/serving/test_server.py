@@ -101,7 +101,7 @@ def test_an_order_is_what_rank_says(here: Here) -> None:
         ({"schedule": ["full"]}, "full", "schedule"),
         ({"values": "logits"}, "did you mean 'logit'", "values"),
         ({"responses": ["A."]}, "2 or more", "responses"),
-        ({"responses": ["A.", "A.", ""]}, "1 different responses", "responses"),
+        ({"responses": ["A.", "A.", ""]}, "1 different response, empty ones left out", "responses"),
         ({"schedule": "ends"}, "needs 5", "responses"),
     ):
         refused = here.post("/v1/rank", {**several, **body})

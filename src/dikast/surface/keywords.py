@@ -98,7 +98,10 @@ def show_keywords(
 Wrapped = TypeVar("Wrapped", bound=Callable[..., Any])
 _COMMAND = r"`?dikast [a-z]+[^;:)`]*"  # of which the flags stay flags
 _MAPS = r"--map (?:'[^']*'|[^\s;,)]+)(?: --map (?:'[^']*'|[^\s;,)]+))*"
-_FLAG = r"--(?P<name>[a-z][a-z-]+)(?: (?P<value>'[^']*'|[A-Z][A-Z,|]+\b|[\w@./<-]*[\d_@./<][\w@./<-]*\w|none\b))?"
+_FLAG = (
+    r"--(?P<name>[a-z][a-z-]+)"
+    r"(?: (?P<value>'[^']*'|[A-Z][A-Z,|]+\b|[a-z]+=(?:\.\.\.|\d+)|[\w@./<-]*[\d_@./<][\w@./<-]*\w|none\b))?"
+)
 _SPELT_APART = {"id": "key", "mean": "means"}  # keywords that are called otherwise than their flags
 
 

@@ -231,7 +231,7 @@ def test_a_budget_of_money_needs_a_price(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     rows = [{"id": "1", "instruction": "Q?", "response": "A."}]
     with FaultServer() as server:
-        with pytest.raises(UserError, match=r"--budget money=... needs the price of .* add --price IN,OUT"):
+        with pytest.raises(UserError, match=r"budget='money=...' needs the price of .* add price=IN,OUT"):
             grade_rows(rows, server.spec, "helpfulness", budget="money=1")
         assert not server.tries
         run = grade_rows(rows, server.spec, "helpfulness", budget="money=1", price="1,2")

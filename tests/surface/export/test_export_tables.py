@@ -381,20 +381,20 @@ def test_an_export_that_is_judged_again_gives_the_same_prompts(panel: bool, form
     talk = {"id": "talk", "instruction": said, "response": "a", "context": "c"}
     given = [talk] if form == "frame" else [*_without_gold(rows(4)), talk]
     items = write_jsonl(tmp_path / "items.jsonl", given)
-    judges = ["mock:oracle,r=1", "mock:random"] if panel else "mock:oracle,r=1"
+    judges = ["mock:random", "mock:random,seed=1"] if panel else "mock:random"
     first = dikast.grade(items, judges, "helpfulness", out=tmp_path / "first")
     table: Any = first.to_pandas()
     if form != "frame":
         table = tmp_path / f"out.{form}"
         assert dikast_here("export", str(first.folder), str(table)).returncode == 0
-    again = dikast.grade(table, "mock:oracle,r=1", "helpfulness", out=tmp_path / "again")
-    before = graded(tmp_path / "before", items, "mock:oracle,r=1")
+    again = dikast.grade(table, "mock:random", "helpfulness", out=tmp_path / "again")
+    before = graded(tmp_path / "before", items, "mock:random")
     assert _asked(again) == _asked(before)
     assert not {"gold", "reference"} & {*again.to_pandas().columns}
 
 
 def test_an_exported_comparison_that_is_judged_again_gives_the_same_prompts(tmp_path: Path) -> None:
-    first = dikast.compare(_without_gold(pairs(4)), "mock:oracle,r=1", "helpfulness", out=tmp_path / "first")
-    again = dikast.compare(first.to_pandas(), "mock:oracle,r=1", "helpfulness", out=tmp_path / "again")
+    first = dikast.compare(_without_gold(pairs(4)), "mock:random", "helpfulness", out=tmp_path / "first")
+    again = dikast.compare(first.to_pandas(), "mock:random", "helpfulness", out=tmp_path / "again")
     keys = [sorted(each.key for each in run) for run in (first, again)]
     assert keys[0] == keys[1]
