@@ -110,6 +110,27 @@ def a_pipe(folder: Path) -> None:
     os.mkfifo(folder / "links.json")
 
 
+def test_a_database_without_its_log_replaces_no_labels(tmp_path: Path) -> None:
+    items, out = runs.write_jsonl(tmp_path / "i.jsonl", runs.rows(4)), tmp_path / "labels"
+    served = Served(items, out).start()
+    link = served.links["1"]
+
+    async def one() -> None:
+        async with aiohttp.ClientSession() as session, session.get(link) as answer:
+            await label(session, link, "2", read(await answer.text())["task"])
+
+    asyncio.run(one())
+    assert served.stop() == 0
+    whole = {name: (out / name).read_bytes() for name in ("labels.csv", "labelled.jsonl", "trail.csv")}
+    assert len(table(out / "trail.csv")) == 1
+    (out / "labels.sqlite-wal").unlink()  # as if the database alone had been copied
+    for more in (("--export",), ()):
+        done = annotate(items, out, *more)
+        assert done.returncode == 2
+        assert "trail.csv holds 1 event and the database 0; labels are in labels.sqlite-wal" in done.stderr
+    assert {name: (out / name).read_bytes() for name in whole} == whole
+
+
 @pytest.mark.parametrize(
     ("harm", "more", "told"),
     [
@@ -217,6 +238,7 @@ def test_a_log_is_damaged_or_cut_off(tmp_path: Path) -> None:
     kept = []
     for share in range(0, 101, 5):
         log.write_bytes(whole[: len(whole) * share // 100])
+        (tmp_path / "labels" / "trail.csv").unlink()  # a copy from before the server wrote it
         with opened(tmp_path / "labels", questions, Shares()) as session:
             kept.append(len(session.store.labels()))
     assert kept == sorted(kept)

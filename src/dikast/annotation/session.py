@@ -1,5 +1,6 @@
 """A folder of labels: created once, resumed later, and refused if questions or settings have changed since."""
 
+import csv
 import os
 import re
 import secrets
@@ -119,6 +120,7 @@ def opened(
                 wrong = str(error)
             if wrong:
                 raise UserError(f"{store.path}: the labels are damaged ({wrong}): restore a copy of the folder")
+            _not_behind(store, folder / TRAIL)
             session = Session(folder, store, by_key, _kept(folder, store))
             try:
                 yield session
@@ -189,6 +191,20 @@ def _impossible(store: LabelStore, questions: Mapping[str, ToLabel]) -> str:
         if not isinstance(at, float) or not 0 <= at < _LATEST:
             return f"an event at no time: {at!r:.60}"
     return ""
+
+
+def _not_behind(store: LabelStore, trail: Path) -> None:
+    """UserError if the trail that was written last holds events that the database has not: files would lose labels."""
+    if not trail.is_file():
+        return
+    with trail.open(newline="", encoding="utf-8", errors="replace") as file:
+        written = max(0, sum(1 for _ in csv.reader(file)) - 1)
+    if written > (kept := len(store.trail())):
+        raise UserError(
+            f"{store.path}: {trail.name} holds {counted(written, 'event')} and the database {kept:,}; labels are in "
+            f"{store.log.name}, which belongs to it: copy the whole folder again, or move {trail.name} away to go on "
+            "with the labels that are here"
+        )
 
 
 def named(names: Sequence[str]) -> tuple[str, ...]:
