@@ -75,7 +75,7 @@ def bench(tmp_path: Path) -> Bench:
         {"instruction": "Say nothing."},
         {"instruction": [{"role": "system", "content": "Say something."}]},
         {"response": "Something"},
-        {"response": ["Some", "thing."]},
+        {"response": [{"type": "text", "text": "Some"}, {"type": "text", "text": "thing."}]},
         {"reference": "Nothing."},
         {"reference": None},
         {"context": "A walk."},

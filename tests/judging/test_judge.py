@@ -47,7 +47,10 @@ def test_an_item_given_as_a_dict_as_keywords_or_as_an_item() -> None:
     assert judge.grade(ITEM).score == 4.0
     assert judge.grade(**ITEM).score == 4.0
     assert judge.grade(dikast.Item.of(**ITEM)).score == 4.0
-    assert judge.grade({"instruction": ["Name", "a prime."], "response": ["7", "is one."], "gold": 4}).score == 4.0
+    parts = [{"type": "text", "text": text} for text in ("7", "is one.")]
+    assert judge.grade({"instruction": ["Name", "a prime."], "response": parts, "gold": 4}).score == 4.0
+    with pytest.raises(dikast.DataError, match="'response' holds a list of texts"):
+        judge.grade({"instruction": "Name a prime.", "response": ["7", "is one."]})
     several = list(judge.grade_many([{**ITEM, "id": "x"}, ITEM, dikast.Item.of(**ITEM)]))
     assert [verdict.question.item for verdict in several] == ["x", "1", "item"]
 
