@@ -1,6 +1,5 @@
 """A folder of labels: created once, resumed later, and refused if questions or settings have changed since."""
 
-import csv
 import os
 import re
 import secrets
@@ -18,8 +17,9 @@ from dikast.annotation.label_store import SKIPPED, LabelStore, hashed
 from dikast.annotation.labelling_questions import WORTH, ToLabel, is_answer, verdicts_on
 from dikast.annotation.labels_file import TRAIL, write_labels
 from dikast.core.canonical import fingerprint
-from dikast.core.errors import UserError, database_at
+from dikast.core.errors import DataError, UserError, database_at
 from dikast.core.output_folder import one_writer, replacing
+from dikast.core.records import read_records
 from dikast.core.runs.as_judged import content_hash
 from dikast.core.runs.run_files import refuse_special
 from dikast.core.text import counted
@@ -120,7 +120,7 @@ def opened(
                 wrong = str(error)
             if wrong:
                 raise UserError(f"{store.path}: the labels are damaged ({wrong}): restore a copy of the folder")
-            _not_behind(store, folder / TRAIL)
+            _not_emptied(store, folder / TRAIL)
             session = Session(folder, store, by_key, _kept(folder, store))
             try:
                 yield session
@@ -193,18 +193,22 @@ def _impossible(store: LabelStore, questions: Mapping[str, ToLabel]) -> str:
     return ""
 
 
-def _not_behind(store: LabelStore, trail: Path) -> None:
-    """UserError if the trail that was written last holds events that the database has not: files would lose labels."""
-    if not trail.is_file():
+def _not_emptied(store: LabelStore, trail: Path) -> None:
+    """UserError if the database holds no event although the trail shows some: files would be replaced by empty ones.
+
+    A few less are what a copy has that was made while the trail was written.
+    """
+    if not trail.is_file() or store.trail():
         return
-    with trail.open(newline="", encoding="utf-8", errors="replace") as file:
-        written = max(0, sum(1 for _ in csv.reader(file)) - 1)
-    if written > (kept := len(store.trail())):
-        raise UserError(
-            f"{store.path}: {trail.name} holds {counted(written, 'event')} and the database {kept:,}; labels are in "
-            f"{store.log.name}, which belongs to it: copy the whole folder again, or move {trail.name} away to go on "
-            "with the labels that are here"
-        )
+    try:
+        written = sum(1 for _ in read_records(str(trail)))
+    except DataError:  # without an event, or no table any more: it says nothing, and is written anew
+        return
+    raise UserError(
+        f"{store.path}: {trail.name} holds {counted(written, 'event')} and the database none; labels are in "
+        f"{store.log.name}, which belongs to it: copy the whole folder again, or move {trail.name} away to begin "
+        "without them"
+    )
 
 
 def named(names: Sequence[str]) -> tuple[str, ...]:
