@@ -53,21 +53,15 @@ def scores_against(text: str, slot: Slot) -> str:
 
 def _pairs(text: str) -> Iterator[tuple[int, int, float, float]]:
     """Where two scores stand, and those of the first and of the second response."""
-    single: dict[int, tuple[int, Slot, float]] = {}
+    single: dict[int, tuple[int, Slot, float]] = {}  # by where the number ends, since both patterns may find it
     for pattern in _NAMED:
         for match in pattern.finditer(text):
             if not _of_faults(match["kind"]):
-                single[match.start("number")] = (
-                    match.start(),
-                    _slot(match["letter"] or match["bare"]),
-                    float(match["number"]),
-                )
-    ordered = sorted(single.items())
-    for (_, (start, slot, one)), (at, (_, other, two)) in pairwise(ordered):
-        if (slot, other) == ("first", "second"):
-            yield start, at + 3, one, two
-        elif (slot, other) == ("second", "first"):
-            yield start, at + 3, two, one
+                slot = _slot(match["letter"] or match["bare"])
+                single[match.end("number")] = match.start(), slot, float(match["number"])
+    for (_, (start, slot, one)), (end, (_, other, two)) in pairwise(sorted(single.items())):
+        if slot != other:
+            yield (start, end, *((one, two) if slot == "first" else (two, one)))
     for match in _LISTED.finditer(text):
         slots = _slot(match["letter"] or match["bare"]), _slot(match["other"] or match["rest"])
         if slots[0] != slots[1] and not _of_faults(match["kind"]):
