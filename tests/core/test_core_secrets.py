@@ -173,6 +173,10 @@ def test_names_of_what_is_none(name: str) -> None:
         ("openai:gpt,x=sk-abcdefghijklmnop", "openai:gpt,x=[hidden]"),
         ("export JUDGE_KEY=... and write key_env=JUDGE_KEY", "export JUDGE_KEY=... and write key_env=JUDGE_KEY"),
         ("mail a@b.c, or see hf:org/name@main", "mail a@b.c, or see hf:org/name@main"),
+        ("'http://user:pa55@'", "'http://[hidden]@'"),
+        ("http://a@b@host/x", "http://[hidden]@host/x"),
+        ("http://host:8000/x@y", "http://[hidden]@y"),
+        ("http://host/x#m@1", "http://host/x#m@1"),
     ],
 )
 def test_what_may_be_repeated(text: str, told: str) -> None:
@@ -267,16 +271,3 @@ def test_a_long_text_is_searched_in_a_time_that_grows_with_its_length(of: str) -
     text = of * (500_000 // len(of)) + " https://user:pa55@host/x?token=abc end"
     assert without_secrets(text).endswith(" https://[hidden]@host/x?token=[hidden] end")
     assert without_keys(text).endswith(" https://[hidden]@host/x?token=[hidden] end")
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("'http://user:pa55@'", "'http://[hidden]@'"),
-        ("http://a@b@host/x", "http://[hidden]@host/x"),
-        ("http://host:8000/x@y", "http://[hidden]@y"),
-        ("http://host/x#m@1", "http://host/x#m@1"),
-    ],
-)
-def test_logins_of_addresses_by_hand(text: str, shown: str) -> None:
-    assert without_secrets(text) == shown

@@ -166,9 +166,8 @@ class FileRun:
             if self.source.path != "-":
                 check_readable_twice(self.source)
                 forget()
-                next(
-                    self.source.items(lambda _: None, self._reading()), None
-                )  # a file that is not there leaves no folder behind
+                # a file that is not there leaves no folder behind
+                next(self.source.items(lambda _: None, self._reading()), None)
             if not self.dry_run:
                 self.ledger = self._stack.enter_context(Ledger(self.out))
             if self.has_folder and (self.out / VERDICTS).exists():

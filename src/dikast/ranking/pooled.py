@@ -112,10 +112,8 @@ def _likeliest(stacks: Sequence[Games], bias: float, noise: Noise, spread: float
         total += float(games.squares.sum() - 2 * bias * games.sums.sum()) + bias * bias * float(games.n.sum())
         known.append(np.clip(values, 0.0, None).ravel())
         pulled.append(along.ravel() ** 2)
-    value, square = (
-        np.concatenate(known),
-        np.concatenate(pulled),
-    )  # eigenvalues of X'X; X'(y - bias) along their vectors
+    # the eigenvalues of X'X, and the squares of X'(y - bias) along their vectors
+    value, square = np.concatenate(known), np.concatenate(pulled)
 
     def left(ridge: float) -> float:
         return max(total - float((square / (value + ridge)).sum()), _SMALL)
