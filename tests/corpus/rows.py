@@ -111,7 +111,7 @@ SWIFT: dict[str, Any] = {
 OPENRLHF: dict[str, Any] = {
     "prompt": [{"role": "user", "content": "Name a river."}],
     "chosen": [{"role": "assistant", "content": "The Oder."}],
-    "rejected": [{"role": "assistant", "content": "Berlin."}],
+    "rejected": [{"role": "assistant", "content": "Berlin."}], "margin": 0.5,
 }  # fmt: skip
 VERL: dict[str, Any] = {
     "data_source": "dikast", "prompt": [{"role": "user", "content": "<image>\nWhat is it?"}],

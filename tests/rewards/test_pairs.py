@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 from dikast.core.errors import UserError
 from dikast.core.item import Item, item_from
-from dikast.core.part import Text, text_of
-from dikast.core.records import read_records
+from dikast.core.part import Content, Text, text_of
+from dikast.core.records import read_items, read_records
 from dikast.corpus.convert import to_record
 from dikast.corpus.schemas import get_schema, guess_schema
 from dikast.engines.mock import Failures, Oracle, Random
@@ -258,34 +258,96 @@ def test_what_cannot_be_done_is_told(arguments: list[str], told: str, graded: Pa
     assert re.search(told, f"{result.output} {result.exception}")
 
 
-def test_trl_trains_on_its_rows(graded: Path, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> list[Pair]:
+    """Pairs without a picture, with one before the text, between texts, and in the first of two turns."""
+    folder = tmp_path_factory.mktemp("mixed")
+    Image.new("RGB", (32, 32), "red").save(folder / "red.png")
+    shown = {"type": "image", "image": "red.png"}
+    asked: list[Any] = [
+        "Name a prime.", [shown, "What is it?"], ["What is", shown, "this?"],
+        [{"role": "user", "content": [shown, "What is it?"]}, {"role": "assistant", "content": "Red."},
+         {"role": "user", "content": "Sure?"}],
+    ]  # fmt: skip
+    path = folder / "items.jsonl"
+    rows = [
+        {"id": str(n), "instruction": each, "responses": ["It is wrong.", "It is good."], "gold": [1, 5]}
+        for n, each in enumerate(asked)
+    ]
+    path.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+    grade_file(exact(), path, folder / "run")
+    return pairs_of(folder / "run").pairs
+
+
+def test_rows_of_trl_are_messages_with_parts_only_where_their_pictures_need_a_place(
+    mixed: list[Pair], tmp_path: Path
+) -> None:
+    out = tmp_path / "pairs.jsonl"
+    write_preferences(mixed, out, "trl")
+    rows = [row for row, _ in read_records(out)]
+    text, first, between, two = (row["prompt"] for row in rows)
+    assert text == [{"role": "user", "content": "Name a prime."}]
+    assert first == [{"role": "user", "content": "What is it?"}]
+    assert [part["type"] for part in between[0]["content"]] == ["text", "image", "text"]
+    assert [[part["type"] for part in turn["content"]] for turn in two] == [["image", "text"], ["text"], ["text"]]
+    for row in rows:
+        assert row["chosen"] == [{"role": "assistant", "content": "It is good."}]
+        assert row["rejected"] == [{"role": "assistant", "content": "It is wrong."}]
+    assert [len(row["images"]) for row in rows] == [0, 1, 1, 1]
+    for pair, row, item in zip(mixed, rows, read_items(str(out)), strict=True):  # by the corpus, and as items
+        assert guess_schema(row).name == "trl-preference"
+        for read in (item_from({"id": "x", **to_record(row, get_schema("trl-preference"))}), item):
+            assert [map_of(turn.content) for turn in read.instruction] == [
+                map_of(turn.content) for turn in pair.item.instruction
+            ]
+            assert [text_of(each) for each in read.responses] == ["It is good.", "It is wrong."]
+
+
+def map_of(content: Content) -> list[str]:
+    """The parts: texts, and a mark for each picture."""
+    return [part.text if isinstance(part, Text) else "<picture>" for part in content]
+
+
+@pytest.mark.parametrize("form", ["trl", "kto"])
+@pytest.mark.parametrize("pictures", [True, False])
+def test_trl_trains_on_its_rows(form: str, pictures: bool, mixed: list[Pair], tmp_path: Path) -> None:
     pytest.importorskip("trl")
     from datasets import Image as Picture
     from datasets import List, load_dataset
-    from transformers import AutoModelForImageTextToText, AutoProcessor
-    from trl.trainer.dpo_config import DPOConfig
-    from trl.trainer.dpo_trainer import DPOTrainer
+    from transformers import AutoModelForCausalLM, AutoModelForImageTextToText, AutoProcessor, AutoTokenizer
 
     import tiny_models
+    from trl_alone import DPOConfig, DPOTrainer, KTOConfig, KTOTrainer
 
     out = tmp_path / "pairs.jsonl"
-    write_preferences(pairs_of(graded).pairs, out, "trl")
+    write_preferences(mixed if pictures else mixed[:1] * 4, out, form)
     rows = load_dataset("json", data_files=str(out), split="train", cache_dir=str(tmp_path / "cache"))
-    policy, processor = tiny_models.build("llava", tmp_path / "policy"), AutoProcessor
-    loaded: Any = processor
-    trainer = DPOTrainer(
-        model=AutoModelForImageTextToText.from_pretrained(policy),
+    assert ("images" in rows.column_names) is pictures
+    policy = tiny_models.build("llava" if pictures else "llama", tmp_path / "policy")
+    loaded: Any = AutoProcessor if pictures else AutoTokenizer
+    model: Any = AutoModelForImageTextToText if pictures else AutoModelForCausalLM
+    config, trainer = (DPOConfig, DPOTrainer) if form == "trl" else (KTOConfig, KTOTrainer)
+    made = trainer(
+        model=model.from_pretrained(policy),
         processing_class=loaded.from_pretrained(policy),
-        args=DPOConfig(
-            output_dir=str(tmp_path / "dpo"), max_steps=2, per_device_train_batch_size=2, use_cpu=True, bf16=False,
+        args=config(
+            output_dir=str(tmp_path / "out"), max_steps=2, per_device_train_batch_size=4, use_cpu=True, bf16=False,
             report_to=[], save_strategy="no", disable_tqdm=True, logging_steps=1, max_length=None,
         ),
-        train_dataset=rows.cast_column("images", List(Picture())),
+        train_dataset=rows.cast_column("images", List(Picture())) if pictures else rows,
     )  # fmt: skip
-    trainer.train()
-    losses = [line["loss"] for line in trainer.state.log_history if "loss" in line]
+    tokenizer = made.processing_class.tokenizer if pictures else made.processing_class
+    batch = made.data_collator([made.train_dataset[n] for n in range(4)])
+    told = [tokenizer.decode(ids) for ids in batch["input_ids"]]
+    begin = "USER: " if pictures else "<|begin_of_text|><|start_header_id|>user"  # of the chat template
+    assert all(text.startswith(begin) and "Name a prime." in text for text in told if "<image>" not in text)
+    shown = [n // (1 if form == "trl" else 2) > 0 for n in range(4)] if pictures else [False] * 4
+    assert [text.startswith("USER: <image>") for text in told[:4]] == shown
+    made.train()
+    losses = [line["loss"] for line in made.state.log_history if "loss" in line]
     assert len(losses) == 2
-    assert losses[0] == pytest.approx(0.6931, abs=1e-3)
+    if form == "trl":
+        assert losses[0] == pytest.approx(0.6931, abs=1e-3)
 
 
 def test_pairs_of_a_ranking_are_those_of_its_places(tmp_path: Path) -> None:

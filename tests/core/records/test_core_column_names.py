@@ -671,6 +671,10 @@ def test_pictures_stand_where_the_conversation_has_their_place() -> None:
     assert texts(item) == ("user: Look: \nWhat is it?", ["A cat."])
     assert one(question="q", image_path="cat.png", answer="a").images == [Image("cat.png")]
     assert "<image>" in texts(one(conversations=turns))[0]  # without a picture it is text
+    parts = [{"type": "text", "text": "Look:", "image": None}, {"type": "image", "text": None}, {"type": "image"}]
+    read = one(prompt=[{"role": "user", "content": parts}], completion="A cat.", images=["a.png", "b.png"])
+    assert [image.source for image in read.images] == ["a.png", "b.png"]
+    assert text_of(read.instruction[0].content) == "Look:"
 
 
 def test_a_wrong_type_names_line_column_and_value(tmp_path: Path) -> None:

@@ -178,6 +178,30 @@ def test_a_prompt_of_the_old_text_does_not_come_back() -> None:
     assert changed["orig_score"] == "4"
 
 
+@pytest.mark.parametrize("named", [{"completion": "A cat."}, {"chosen": "A cat.", "rejected": "A dog."}])
+def test_rows_of_trl_as_text_are_read_and_written_as_messages(named: dict[str, str]) -> None:
+    schema = SCHEMAS["trl" if "completion" in named else "trl-preference"]
+    told = {key: [{"role": "assistant", "content": text}] for key, text in named.items()}
+    for row in ({"prompt": "What is it?", **named}, {"prompt": [{"role": "user", "content": "What is it?"}], **told}):
+        item = item_from({"id": "x", **to_record(row, schema)})
+        assert [text_of(each) for each in (item.instruction[0].content, *item.responses)] == [
+            "What is it?", *named.values()
+        ]  # fmt: skip
+        assert schema.writes(item) == {"prompt": [{"role": "user", "content": "What is it?"}], **told}
+
+
+def test_pictures_of_trl_without_a_place_stand_before_the_first_turn_of_the_user() -> None:
+    turns = [("system", "Be short."), ("user", "What is it?"), ("assistant", "A cat."), ("user", "Sure?")]
+    row = {"prompt": [{"role": role, "content": text} for role, text in turns], "images": ["a.png", "b.png"],
+           "completion": [{"role": "assistant", "content": "Yes."}]}  # fmt: skip
+    item = item_from({"id": "x", **to_record(row, SCHEMAS["trl"])})
+    assert [[type(part) is Image for part in turn.content] for turn in item.instruction] == [
+        [False], [True, True, False], [False], [False]
+    ]  # fmt: skip
+    placed = SCHEMAS["trl"].writes(item)["prompt"][1]["content"]
+    assert [part["type"] for part in placed] == ["image", "image", "text"]
+
+
 def test_differences_are_exact_and_yield_to_edits() -> None:
     wanted, derived = {"a": 3, "b": [{"c": 1.0}], "d": "x"}, {"a": 3.0, "b": [{"c": 1}], "e": None}
     delta = difference(wanted, derived)

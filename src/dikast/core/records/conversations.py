@@ -316,7 +316,9 @@ def _reply(turns: list[dict[str, Any]], field: str) -> Any:
 
 
 def _placed(value: dict[str, Any]) -> dict[str, Any]:
-    """Pictures where `<image>` stands in the turns of a conversation; those without a place stay in `images`."""
+    """Pictures where `<image>` or an image part without a picture (trl) stands in the turns of a conversation; those
+    without a place stay in `images`.
+    """
     turns, given = value.get("instruction"), value.get("images", value.get("image"))
     if given is None or not isinstance(turns, list):
         return value
@@ -331,9 +333,17 @@ def _placed(value: dict[str, Any]) -> dict[str, Any]:
                 parts.append({"type": "image", "image": left.pop(0)})
                 parts += [text.strip("\n")] if text.strip() else []
             turn = {**turn, "content": parts}
+        elif isinstance(content, list):
+            turn = {**turn, "content": [_filled(part, left) for part in content]}
         placed.append(turn)
     kept = {key: each for key, each in value.items() if key not in ("image", "images")}
     return {**kept, "instruction": placed, **({"images": left} if left else {})}
+
+
+def _filled(part: Any, left: list[Any]) -> Any:
+    """The part; one of an image without a picture with the next one that is left."""
+    told = {key: each for key, each in part.items() if each is not None} if isinstance(part, dict) else {}
+    return {**told, "image": left.pop(0)} if left and told == {"type": "image"} else part
 
 
 def foreign_record(value: Mapping[str, Any]) -> str:

@@ -1,10 +1,11 @@
 """Conversations as LLaVA JSON and as trl columns."""
 
+from itertools import takewhile
 from typing import Any
 
 from dikast.core.errors import DataError
 from dikast.core.item import Item
-from dikast.core.part import Content, Image, Text, images_of
+from dikast.core.part import Content, Text, images_of
 from dikast.corpus.schemas.public_schema import (
     Row,
     gold_of,
@@ -91,37 +92,50 @@ def write_llava(item: Item) -> Row:
     return row | {"conversations": turns}
 
 
-def _message(role: str, content: Content) -> Row:
+def _talk(item: Item) -> list[Row]:
+    """The prompt as messages of text, to which trl adds the pictures before the text of the first user turn.
+
+    Messages of parts, with an image part for each picture, where they stand elsewhere, or a later user turn could be
+    taken for theirs.
+    """
+    turns, pictures = item.instruction, len(image_sources(item))
+    asked = [turn.content for turn in turns if turn.role == "user"]
+    if not pictures or (len(asked) == 1 and _leading(asked[0]) == pictures):
+        return [{"role": turn.role, "content": _text(turn.content)} for turn in turns]
+    return [{"role": turn.role, "content": _parts(turn.content)} for turn in turns]
+
+
+def _text(content: Content) -> str:
+    return "".join(part.text for part in content if isinstance(part, Text))
+
+
+def _leading(content: Content) -> int:
+    """How many pictures stand before the first text."""
+    return len(images_of(tuple(takewhile(lambda part: not isinstance(part, Text), content))))
+
+
+def _parts(content: Content) -> list[Row]:
     parts: list[Row] = []
     for part in content:
         if isinstance(part, Text):
             parts.append({"type": "text", "text": part.text})
         else:
-            parts.extend({"type": "image"} for _ in ([part] if isinstance(part, Image) else part.frames))
-    return {"role": role, "content": parts}
+            parts.extend({"type": "image"} for _ in images_of((part,)))
+    return parts
 
 
-def _talk(item: Item) -> Any:
-    """The prompt: plain text for a single turn of text, else messages with image placeholders, as trl expects."""
-    if len(item.instruction) == 1 and not image_sources(item):
-        return tokened(item.instruction[0].content)
-    return [_message(turn.role, turn.content) for turn in item.instruction]
-
-
-def _reply(content: Content, *, plainly: bool) -> Any:
+def _reply(content: Content) -> list[Row]:
     if images_of(content):
         raise DataError("trl's replies are text: this response holds an image", field="response")
-    text = tokened(content)
-    return text if plainly else [{"role": "assistant", "content": [{"type": "text", "text": text}]}]
+    return [{"role": "assistant", "content": _text(content)}]
 
 
 def write_trl(item: Item) -> Row:
     """`prompt`, `completion` and, with pictures, `images`."""
     if len(item.responses) != 1:
         raise DataError(f"item {item.id!r} has {len(item.responses)} responses, `completion` is one", field="response")
-    prompt, images = _talk(item), image_sources(item)
-    row = {"prompt": prompt, "completion": _reply(item.responses[0], plainly=isinstance(prompt, str))}
-    return put(row, images=images or None)
+    row: Row = {"prompt": _talk(item), "completion": _reply(item.responses[0])}
+    return put(row, images=image_sources(item) or None)
 
 
 def write_trl_preference(item: Item) -> Row:
@@ -131,10 +145,8 @@ def write_trl_preference(item: Item) -> Row:
         told = "is a tie" if said == "tie" else "has no preference between two responses"
         raise DataError(f"item {item.id!r} {told}, which chosen and rejected cannot express; --skip leaves it out")
     better, worse = item.responses if said == "a" else item.responses[::-1]
-    prompt, images = _talk(item), image_sources(item)
-    plainly = isinstance(prompt, str)
-    row = {"prompt": prompt, "chosen": _reply(better, plainly=plainly), "rejected": _reply(worse, plainly=plainly)}
-    return put(row, images=images or None)
+    row: Row = {"prompt": _talk(item), "chosen": _reply(better), "rejected": _reply(worse)}
+    return put(row, images=image_sources(item) or None)
 
 
 def read_trl(row: Row) -> Row:
@@ -161,9 +173,10 @@ def _given(prompt: Any, images: list[str], field: str) -> Any:
             content = [_placed(part, left) for part in content]
         turns.append({"role": message["role"], "content": content})
     if left and turns:
-        first = turns[0]["content"]
-        rest = [first] if isinstance(first, str) else list(first or ())
-        turns[0]["content"] = [*({"type": "image", "image": each} for each in left), *rest]
+        first = next((turn for turn in turns if turn["role"] == "user"), turns[0])
+        said = first["content"]
+        rest = [said] if isinstance(said, str) and said else list(said or ())
+        first["content"] = [*({"type": "image", "image": each} for each in left), *rest]
     single = len(turns) == 1 and turns[0]["role"] == "user"
     return turns[0]["content"] if single else turns
 

@@ -1,7 +1,7 @@
 """`dikast prefs`: the pairs of a run as the file that a trainer of preferences reads."""
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,16 +23,18 @@ SCHEMA_OF = {
     "trl": "trl-preference", "kto": "trl-kto", "llava": "llava-preference", "llamafactory": "llamafactory",
     "llamafactory-kto": "llamafactory-kto", "swift": "swift", "verl": "verl", "openrlhf": "openrlhf",
 }  # fmt: skip
+_OF_TRL = ("trl", "kto")
 _MARKED = ("kto", "llamafactory-kto")
 _KINDS = {"verl": "parquet", "llava": "json", "llamafactory": "json", "llamafactory-kto": "json"}
 
 
-def write_preferences(pairs: Iterable[Pair], out: str | Path, form: str) -> int:
+def write_preferences(pairs: Sequence[Pair], out: str | Path, form: str) -> int:
     """Write pairs in a trainer's form; returns the number of rows.
 
     Paths of pictures are absolute; pictures inside items are written as files beside `out`, in `NAME-images`. verl's
-    file is Parquet, LLaMA-Factory's JSON, which is also entered in `dataset_info.json` beside it. UserError for a form
-    or a suffix that do not fit.
+    file is Parquet, LLaMA-Factory's JSON, which is also entered in `dataset_info.json` beside it. In trl's forms rows
+    without pictures have an empty `images` where others have some, as its collators need. UserError for a form or a
+    suffix that do not fit.
     """
     refuse_address(out)
     if form not in SCHEMA_OF:
@@ -46,10 +48,13 @@ def write_preferences(pairs: Iterable[Pair], out: str | Path, form: str) -> int:
     schema = get_schema(SCHEMA_OF[form])
     images = path.parent / f"{path.name.split('.')[0]}-images"
 
+    some_show = form in _OF_TRL and any(pair.item.images for pair in pairs)
+
     def rows() -> Iterator[dict[str, Any]]:
         for pair in pairs:
             for item in _marked(pair.item) if form in _MARKED else [pair.item]:
-                yield schema.writes(_placed(item, images)) | ({"margin": pair.margin} if form == "openrlhf" else {})
+                row = schema.writes(_placed(item, images)) | ({"margin": pair.margin} if form == "openrlhf" else {})
+                yield {**row, "images": row.get("images", [])} if some_show else row
 
     if kind == "parquet":
         return _write_nested(path, list(rows()))
