@@ -51,7 +51,7 @@ OPTIONS = (  # any of the two, without saying which
 _OF_IT = r"(?:['’]s(?:\s(?:overall\s|own\s)?(?:response|answer|output|reply|solution|completion))?(?!\w))?"
 _OPTION = (
     rf"(?:(?P<noun>{NOUN})\s{{0,3}}+{LEAD}(?P<letter>[AB12])(?!\w|\.\d){SHUT}"
-    rf"|(?P<ordinal>first|second)\s{{1,3}}+(?:\w{{1,12}}['’]s\s)?(?P<kin>{NOUN})(?!\w){SHUT}"
+    rf"|(?P<ordinal>first|second)\s{{1,3}}+(?:\w{{1,12}}['’]s\s)?(?P<kin>{NOUN}|one)(?!\w){SHUT}"
     rf"|(?<![\w(.])(?P<bare>(?-i:[AB])(?![\w-])|[ab](?=[*_.)\]\"]{{0,4}}+\s{{0,9}}+\Z)){SHUT})"
 )
 _OPTION_OF = rf"{_OPTION}{_OF_IT}{SHUT}"
@@ -59,6 +59,7 @@ NAME = compiled(rf"(?<!\w)(?P<noun>{NOUN})\s{{0,3}}+{LEAD}(?P<letter>[AB12])(?!\
 RESPONSES = frozenset({"assistant", "response"})  # these always name the compared responses
 
 # --- One is better
+HOW_MUCH = r"(?:slightly|somewhat|marginally|narrowly|clearly|strongly|much)(?:\sbetter)?"
 _NOT_FULLY = any_of(
     "hardly, scarcely, rarely, supposedly, allegedly, potentially, possibly, nearly, initially, originally, partly,"
     "partially, only, equally, seemingly, reportedly, arguably, apparently"
@@ -111,13 +112,14 @@ WINS = compiled(
     r"(?:(?:(?!\s[\"'“(\[*]{0,3}[ab][\s\"'”)\]*.,])[^.,;:!?\n]){1,80}?\sand(?=\s))?",
     rf"{_SKIP}{{0,2}}\s{{1,3}}+(?:(?:wins|won|should\swin)(?={SHUT}\s{{0,3}}(?:[.,;:!)\n—–-]|$|{_FOR_ALL}))",
     rf"|(?:outperforms|beats|surpasses|outshines|exceeds|trumps)\s(?:the\s)?(?:{OPTIONS}|(?:other|its|it|second|first|latter|former)(?!\w)(?:\s{NOUN})?)"
+    rf"|edges\sout\s(?:the\s)?(?:{OPTIONS}|(?:other|second|first|latter|former)(?!\w)(?:\s{NOUN})?)"
     r"|gets\smy\svote|comes\sout\s(?:on\stop|ahead)|"
     rf"{_DESERVES}|(?P<worse>loses)(?=\s?(?:[.!;\n]|$|to\s)))(?!\w)",
 )
 HAS_BETTER = compiled(
     _OPTION,
-    rf"{_SKIP}?\s{{1,3}}+{_GIVES}{_SKIP}{{0,3}}\s{{1,3}}+(?P<better>better|best|superior|stronger)"
-    rf"\s(?:overall\s)?{WHOLE}(?!\w)",
+    rf"{_SKIP}?\s{{1,3}}+(?:{_GIVES}|does|did){_SKIP}{{0,3}}\s{{1,3}}+(?P<better>better|best|superior|stronger)"
+    rf"\s(?:overall\s)?(?:{WHOLE}(?!\w)|job(?={SHUT}\s{{0,3}}(?:[.!;\n]|$|overall)))",
 )
 MADE = compiled(
     rf"(?<!\w)(?:mak(?:es|ing)|(?:I|we)\s(?:\w{{1,12}}ly\s)?(?:find|found|consider|deem|judge|rate|call|rank))\s{{1,3}}+(?:the\s)?{LEAD}",
@@ -142,6 +144,14 @@ LOST = compiled(
     rf"{SHUT}(?:{_SKIP}){{0,3}}\s{{1,3}}+(?:{_WORSE}|behind|beaten|outperformed|trails|lags|loses|lost)(?!\w)"
 )
 BUT_LESS = compiled(r"[^.!?\n]{0,120}?(?<!\w)(?:but|yet)\s(?:also\s)?(?:less|not|worse)(?!\w)")
+# The last line, if it only announces: "Overall: A", "Selected response: B (slightly)", "The better response is 2."
+ANNOUNCED_LINE = compiled(
+    r"(?:\A|\n)[\s*_`#>(-]{0,12}+(?:(?:my|the)\s)?",
+    rf"(?:final|overall|(?:(?:better|best|preferred|superior|stronger|winning|chosen|selected)(?:\s(?:one|{NOUN}))?)",
+    rf"|(?:(?:final|overall)\s)?(?:choice|pick|preference|winner)){SHUT}(?:\s{{0,2}}+:|\sis(?!\w)){SHUT}\s{{0,2}}+",
+    rf"(?:the\s)?{LEAD}(?:{_OPTION_OF}|(?P<digit>[12])(?!\w|\.\d){SHUT})",
+    rf"(?:\s?\({HOW_MUCH}\))?[*_`)\].!\s]{{0,8}}+\Z",
+)
 ABOUT_VERDICT = compiled("verdict|decision|judge?ment|preference|winner|vote")
 
 # --- Both are alike
@@ -193,8 +203,9 @@ TIE_LINE = compiled(
 # --- `A > B`
 _ALL_OF_IT = any_of("this, overall, general, every, all, my, most, executing, following, answering, fulfilling")
 SIGN = compiled(
-    rf"(?<![\w>=<\[])(?:{NOUN}\s{{0,2}}+)?(?-i:(?P<one>[AB]))\s{{0,3}}+(?P<sign>>{{1,3}}|<{{1,3}}|={{1,2}}|≈|~)",
-    rf"\s{{0,3}}+(?:{NOUN}\s{{0,2}}+)?(?-i:(?P<two>[AB]))(?![\w>=<\]]|\s{{0,3}}[>=<+/])",
+    rf"(?<![\w>=<\[])(?P<noun>{NOUN}\s{{0,2}}+)?(?P<one>(?-i:[AB])|(?(noun)[12]|(?!)))",
+    r"\s{0,3}+(?P<sign>>{1,3}|<{1,3}|={1,2}|≈|~)\s{0,3}+",
+    rf"(?P<other>{NOUN}\s{{0,2}}+)?(?P<two>(?-i:[AB])|(?(other)[12]|(?!)))(?![\w>=<\]]|\s{{0,3}}[>=<+/]|\.\d)",
 )
 SIGN_LIMITED = compiled(
     rf"{SHUT}\s{{0,3}}+(?:in|on|for|at|by|with|when|where|if|regarding|as\sto|unless|but)"
@@ -207,19 +218,21 @@ _OUTCOMES = "verdict|decision|judgment|judgement|preference|winner|vote"
 CUE_BETTER = re.compile(
     r"better|best|superior|prefer|stronger|winner|worse|worst|inferior|weaker|wins|won|outperform|beat|surpass|outshine"
     r"|exceed|trump|my\svote|on\stop|ahead|win(?=[\s.,!])|serves\s(?:to|the|my)"
+    r"|(?<!\w)edges\sout"
 )
 CUE_CHOSEN = re.compile(
     r"prefer|choose|chose|pick|select|favor|favour|vote|go\swith|\stake\s|opt\sfor|side\swith|lean\sto"
     r"|the\s(?:win|nod|edge)"
 )
 CUE_NAMED = re.compile(
-    r"better|best|superior|prefer|stronger|winning|chosen|los(?:er|ing)|worse|weaker|inferior|choice|pick|final|overall"
+    r"better|best|superior|prefer|stronger|winning|chosen|selected|los(?:er|ing)|worse|weaker|inferior|choice|pick|final|overall"
     rf"|{_OUTCOMES}"
 )
+CUE_RATED = re.compile(r"(?<!\w)(?:rate|rank|score|place)\s")
 CUE_EVEN = re.compile(
     r"equal|tie(?:d|$|[^a-z])|draw|toss|dead\sheat|on\s(?:a\s)?par|evenly|comparable|equivalent|same|either|winner|even|no\s"
 )
-CUE_SIGN = re.compile(r"[AB]\s{0,3}[><=≈~]")
+CUE_SIGN = re.compile(r"[AB12]\s{0,3}[><=≈~]")
 
 # --- Words after "better" if the whole response is meant; other words limit it ("better written") or deny it.
 _GOES_ON = any_of(
@@ -231,13 +244,18 @@ _GOES_ON = any_of(
     "for the (?:user|task|question|instruction|prompt|given)"
 )
 _THAN = rf"than\s(?:the\s)?(?:other|its|that|{LEAD}{OPTIONS}|first|second|former|latter|{NOUN})"
+RATED = compiled(
+    rf"(?<!\w)(?:I|we)(?:['’]d|\swould|\swill)?{_SKIP}{{0,2}}\s(?:rate|rank|score|place)\s{{1,3}}+(?:the\s)?{LEAD}",
+    rf"{_OPTION_OF}{_SKIP}{{0,2}}\s{{1,3}}+(?:(?P<better>higher|first)|(?P<worse>lower|last|second))",
+    rf"(?={SHUT}\s{{0,3}}(?:[.!;\n]|$|(?:{_THAN}|overall|because|since)(?!\w)))",
+)
 WHOLE_MEANT = compiled(
     rf"{SHUT}\s{{0,3}}+(?:$|[.,;:!)\]*\n—–-]|\((?!in\s)|(?:{WHOLE}|{NOUN}|{_GOES_ON}|in\s{_ALL_OF_IT}|{_THAN})(?!\w))"
 )
 # Words after a response that was named or chosen: "I prefer A over B", but not "I prefer A's tone" or "A provides".
 NAME_ENDS = compiled(
     rf"{SHUT}(?!['’]|\s{{0,3}}(?:!?[=<>?~&|/+≠≤≥≯≮→]|-+>))\s{{0,3}}+(?:$|[.,;!)\]*\n—–]",
-    r"|:(?=[\s*_]*(?:\n|$|\[))|-\s(?!\d)",
+    rf"|:(?=[\s*_]*(?:\n|$|\[))|-\s(?!\d)|\({HOW_MUCH}\)",
     "|"
     + any_of(
         rf"as (?:the )?{OPTIONS},"

@@ -46,6 +46,8 @@ _FROM_WORDS = {
     phrases.CHOSEN: phrases.CUE_CHOSEN,
     phrases.NAMED: phrases.CUE_NAMED,
     phrases.ANNOUNCED_MORE: phrases.CUE_NAMED,
+    phrases.ANNOUNCED_LINE: phrases.CUE_NAMED,
+    phrases.RATED: phrases.CUE_RATED,
 }
 _CUES = (*dict.fromkeys(_FROM_WORDS.values()), phrases.CUE_EVEN)
 _LETTERS = re.compile(r"[AB]\W")
@@ -118,8 +120,9 @@ def _option(
     named = match.groupdict()
     kind = named.get("kind") or ""
     about_verdict = phrases.ABOUT_VERDICT.search(kind) is not None
-    announced = pattern is phrases.ANNOUNCED_MORE or (pattern is phrases.NAMED and about_verdict)
-    if naming is not None and not (announced and match["bare"]) and _foreign(match, naming):
+    announced = pattern in (phrases.ANNOUNCED_MORE, phrases.ANNOUNCED_LINE)
+    announced = announced or (pattern is phrases.NAMED and about_verdict)
+    if naming is not None and not (announced and (match["bare"] or named.get("digit"))) and _foreign(match, naming):
         return None
     aspect = phrases.ASPECT_AFTER.match(text, match.end()) is not None
     if not (limited and aspect) and not _follows(text, match, pattern):
@@ -132,7 +135,7 @@ def _option(
         return None
     if weak and phrases.ASPECT_BEFORE.search(_line_before(text, match)):
         return None
-    word = (match["letter"] or match["ordinal"] or match["bare"]).casefold()
+    word = (match["letter"] or match["ordinal"] or match["bare"] or match["digit"]).casefold()
     slot: Slot = "first" if word in ("a", "1", "first") else "second"
     return Sentence(_OTHER[slot] if named.get("worse") else slot, match.start(), match.end(), grade)
 
