@@ -23,7 +23,7 @@ from dikast.judging.watching import Watcher
 from dikast.probes.abilities import ABOUT, BAR, FLOOR, TOLERANCE, Ability, goodness
 from dikast.probes.judge_proof import Proof, prove
 from dikast.probes.probe_options import ProveOptions
-from dikast.surface.report.conclusion import Conclusion
+from dikast.surface.report.conclusions.light import Conclusion
 from dikast.surface.report.page import asset, asset_hash, page_text
 from dikast.surface.report.subject import judged_on
 from dikast.worlds.ability_items import write_abilities

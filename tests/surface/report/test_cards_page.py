@@ -13,7 +13,7 @@ from dikast.audit.plan import AuditPlan
 from dikast.benches.scorecard import scorecard
 from dikast.surface.benching.cards_page import card_conclusion, cards_page
 from dikast.surface.report.collect import collect
-from dikast.surface.report.conclusion import of_judge
+from dikast.surface.report.conclusions.of_judge import of_judge
 from dikast.surface.report.report_options import Asked
 
 

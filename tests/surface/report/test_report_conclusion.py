@@ -11,7 +11,9 @@ import runs
 from dikast.audit.estimate import Estimate
 from dikast.audit.plan import AuditPlan
 from dikast.surface.report.collect import RunPage, collect
-from dikast.surface.report.conclusion import _against_people, conclusion, of_judge, of_judges, of_systems
+from dikast.surface.report.conclusion import conclusion, of_judges
+from dikast.surface.report.conclusions.of_judge import _against_people, of_judge
+from dikast.surface.report.conclusions.of_systems import of_systems
 from dikast.surface.report.headline import opening
 from dikast.surface.report.report_options import Asked
 from dikast.surface.report.standings import as_latex, as_markdown, board_of_judges, standings
@@ -213,6 +215,45 @@ def test_an_unfinished_run_says_how_many_were_asked_and_by_which_judge(tmp_path:
     read = page(run)
     assert opening(read).startswith("All 4 questions asked so far (4 of 8 planned questions) got a verdict")
     assert read.judge.startswith("mock"), read.judge
+
+
+def half_of(run: Path) -> None:
+    """Leave a run as if it had been stopped in its middle."""
+    lines = (run / "verdicts.jsonl").read_bytes().splitlines(keepends=True)
+    (run / "verdicts.jsonl").write_bytes(b"".join(lines[: len(lines) // 2]))
+    (run / "summary.json").unlink()
+
+
+def test_half_a_run_is_never_green_and_its_conclusion_says_so(tmp_path: Path) -> None:
+    (tmp_path / "pairs").mkdir()
+    scores = graded(tmp_path, "mock:oracle,r=.97", runs.rows(120))
+    pairs = compared(tmp_path / "pairs", "mock:oracle", runs.of_systems(200, 1.5))
+    assert conclusion(scores).light == conclusion(pairs).light == "green"
+    for run, asked, planned in ((scores.folder, 60, 120), (pairs.folder, 200, 400)):
+        half_of(run)
+        found = conclusion(page(run))
+        assert found.light == "amber", found
+        assert found.text.endswith(f"; the run is unfinished: {asked} of {planned} questions have an answer")
+
+
+def test_the_better_of_two_judges_is_not_green_where_a_run_is_half_done(tmp_path: Path) -> None:
+    draw = random.Random(3)
+    rows = [{**row, "gold": draw.choice([1, 2, 3, 4, 5])} for row in runs.rows(120)]
+    found = []
+    for name, judge in (("good", "mock:oracle,r=.97"), ("poor", "mock:oracle,r=.3")):
+        (tmp_path / name).mkdir()
+        found.append(graded(tmp_path / name, judge, rows))
+        found[-1].name = name
+    best = of_judges(found)
+    assert best is not None
+    assert best.light == "green"
+    half_of(tmp_path / "poor/run")
+    found[1] = page(tmp_path / "poor/run")
+    found[1].name = "poor"
+    best = of_judges(found)
+    assert best is not None
+    assert best.light == "amber"
+    assert best.text.endswith("; poor is unfinished: 60 of 120 questions have an answer")
 
 
 def test_damaged_verdicts_are_the_first_thing_said(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ import pytest
 import runs
 from dikast.audit.plan import AuditPlan
 from dikast.surface.report.collect import RunPage, collect
-from dikast.surface.report.conclusion import conclusion, of_judge
+from dikast.surface.report.conclusion import conclusion
+from dikast.surface.report.conclusions.of_judge import of_judge
 from dikast.surface.report.headline import opening
 from dikast.surface.report.report_options import Asked
 

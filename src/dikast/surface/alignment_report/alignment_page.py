@@ -25,7 +25,7 @@ from dikast.core.runs.last_verdict import LastVerdict, moment
 from dikast.core.runs.run_files import AGAIN, check
 from dikast.core.runs.schema import RateForm, fields_misfit, misfit
 from dikast.core.text import markdown, printable
-from dikast.surface.report.conclusion import Conclusion
+from dikast.surface.report.conclusions.light import Conclusion
 from dikast.surface.report.contents import Thumb, Thumbs, clipped
 from dikast.surface.report.subject import day_of
 

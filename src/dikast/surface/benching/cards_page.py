@@ -11,7 +11,8 @@ from dikast.audit.rendering import Audit, shown
 from dikast.audit.results import Accuracy
 from dikast.benches.scorecard import Scorecard
 from dikast.surface.report.collect import RunPage
-from dikast.surface.report.conclusion import Conclusion, of_judge
+from dikast.surface.report.conclusions.light import Conclusion
+from dikast.surface.report.conclusions.of_judge import of_judge
 from dikast.surface.report.headline import main_figure
 from dikast.surface.report.page import asset, asset_hash, page_text
 from dikast.surface.report.subject import judged_on

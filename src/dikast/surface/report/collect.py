@@ -84,7 +84,8 @@ class RunPage:
     rows: int = 0
     differing: int = 0  # rows without a verdict, or with another than gold
     failed: int = 0  # rows without a verdict
-    so_far: str = ""  # of an unfinished run: how many of the planned questions were asked
+    planned: int = 0  # questions of the run, 0 where that is not known
+    answered: int = 0  # those with an answer, a verdict or not
     ranked: Rankings | None = None
     damaged: str = ""  # where the verdicts cannot be read, and the cure
     compared_with: str = ""  # the name of the run that this one is compared with, in pairs of the same items
@@ -93,6 +94,11 @@ class RunPage:
     def judge(self) -> str:
         """The judge as it was asked for."""
         return str(self.summary.get("judge") or engine_of(self.lock) or self.lock.get("judge", "unknown judge"))
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether questions that were planned have no answer yet."""
+        return self.planned > self.answered
 
     @property
     def pairwise(self) -> bool:
@@ -354,14 +360,14 @@ class _Counts:
         names = sorted(outcomes | set(self.said) | set(self.true), key=_in_order)
         page.labels = {name: (self.said[name], self.true[name]) for name in names} if len(names) <= MOST_LABELS else {}
         due = page.folder / KEYS
-        planned, answers = due.stat().st_size // 33 if due.exists() else 0, self.answers + self.read.asked_once
+        page.planned = due.stat().st_size // 33 if due.exists() else 0
+        page.answered = self.answers + self.read.asked_once
         if self.read.asked_once:
             page.missing.append(
                 f"{counted(self.read.asked_once, 'pair')} that the ranking asked in one order only left out"
             )
-        if planned > answers:
-            page.missing.append(f"unfinished: {answers:,} of {planned:,} questions have an answer")
-            page.so_far = f" asked so far ({answers:,} of {planned:,} planned questions)"
+        if page.unfinished:
+            page.missing.append(f"unfinished: {page.answered:,} of {page.planned:,} questions have an answer")
 
 
 def _gold_scale(folder: Path, plan: AuditPlan) -> Scale | None:

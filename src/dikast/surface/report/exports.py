@@ -9,7 +9,8 @@ from dikast.audit.rendering import Table, shown
 from dikast.core.text import counted, markdown, printable
 from dikast.surface.report import headline
 from dikast.surface.report.collect import RunPage
-from dikast.surface.report.conclusion import Conclusion, conclusion, of_judges
+from dikast.surface.report.conclusion import conclusion, of_judges
+from dikast.surface.report.conclusions.light import Conclusion
 from dikast.surface.report.gates import Gate
 from dikast.surface.report.page import side_by_side
 from dikast.surface.report.subject import subject

@@ -20,7 +20,8 @@ from dikast.core.text import one_line, printable
 from dikast.surface.report import figures, headline
 from dikast.surface.report.claim_places import stretches
 from dikast.surface.report.collect import RunPage
-from dikast.surface.report.conclusion import conclusion, of_judge, of_judges
+from dikast.surface.report.conclusion import conclusion, of_judges
+from dikast.surface.report.conclusions.of_judge import of_judge
 from dikast.surface.report.contents import clipped
 from dikast.surface.report.embedded.long_tables import DRAWN, TABLED, slices, table_rows
 from dikast.surface.report.embedded.page_size import MOST_BYTES, HeldRows, first_of, held, size_of

@@ -1,0 +1,68 @@
+"""A conclusion with its light, the bounds of the rules, and how figures are told in it."""
+
+import math
+from typing import Literal, NamedTuple
+
+from dikast.audit.estimate import Estimate
+from dikast.audit.results import Failures
+from dikast.surface.report.collect import RunPage
+
+Light = Literal["green", "amber", "red", "grey"]
+FEW = 30  # rows with gold, below which nothing is concluded about the judge
+LOST = 0.05  # share of questions without a verdict, above which nothing is green
+CLOSE = 0.8  # the agreement with gold that is green where it is not known how far people agree
+_NAMED = 5
+
+
+class Conclusion(NamedTuple):
+    """What follows from a run, and the rule that says so."""
+
+    light: Light
+    text: str
+    why: str
+    few: bool = False  # there are too few rows with gold to say anything of the judge
+
+
+def lost_told(page: RunPage) -> str:
+    """Why failures rule out green; "" if they do not."""
+    failures = page.audit.result(Failures) if page.audit else None
+    if failures is None or not failures.failed.value > LOST:
+        return ""
+    return f"{failures.failed.value:.0%} of the questions got no verdict, more than {LOST:.0%}"
+
+
+def so_far(page: RunPage, found: Conclusion, name: str = "the run") -> Conclusion:
+    """The conclusion as it is told of a run that has not asked all its questions: at most amber."""
+    if not page.unfinished:
+        return found
+    told = f"{found.text}; {name} is unfinished: {page.answered:,} of {page.planned:,} questions have an answer"
+    if found.light == "green":
+        return found._replace(light="amber", text=told, why="the questions that are open could say otherwise")
+    return found._replace(text=told)
+
+
+def all_told(names: list[str]) -> str:
+    """Names in a sentence, the first few of many."""
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    shown = names[:_NAMED]
+    return ", ".join(shown) + more if more or len(shown) < 2 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def figure_told(found: Estimate) -> str:
+    """A value with its interval, if it has one."""
+    ends = "" if math.isnan(found.low) else f" [{found.low:z.2f}, {found.high:z.2f}]"
+    return f"{found.value:z.2f}{ends}"
+
+
+def ends_told(found: Estimate, spec: str) -> str:
+    """The interval of a difference as that of its size; "" where there is none."""
+    if math.isnan(found.low):
+        return ""
+    low, high = (found.low, found.high) if found.value >= 0 else (-found.high, -found.low)
+    return f"[{low:{spec}}, {high:{spec}}]"
+
+
+def percent_told(found: Estimate) -> str:
+    """A share with its interval, if it has one, in per cent."""
+    ends = "" if math.isnan(found.low) else f" [{found.low:.0%}, {found.high:.0%}]"
+    return f"{found.value:.0%}{ends}"
