@@ -4,9 +4,11 @@ import json
 import math
 import re
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import orjson
 import pytest
 from PIL import Image
@@ -23,7 +25,7 @@ from dikast.judging.judge import Judge
 from dikast.judging.judge_file import compare_file, grade_file
 from dikast.ranking.rank_file import rank_file
 from dikast.ranking.rank_options import RankOptions
-from dikast.rewards.pairs import Pair, matched, pairs_of
+from dikast.rewards.pairs import Pair, Pairs, matched, pairs_of
 from dikast.surface.cli import app
 from dikast.surface.export.preference_file import SCHEMA_OF, write_preferences
 
@@ -138,16 +140,43 @@ def test_empty_responses_count_for_nothing(way: str, tmp_path: Path) -> None:
     assert len(pairs_of(tmp_path / "run", take="all").pairs) == 1
 
 
-def test_matched_pairs_say_nothing_by_length() -> None:
-    def pair(n: int, words: int) -> Pair:
-        return Pair(Item(str(n), responses=((Text("x"),), (Text("y"),))), 1.0, words)
+def differing(lengths: Sequence[int]) -> list[Pair]:
+    """Pairs whose preferred response is so many words longer."""
+    asked = (Item.of(f"Question {n}?") for n in range(len(lengths)))
+    return [Pair(item, 1.0, words) for item, words in zip(asked, lengths, strict=True)]
 
+
+def test_matched_pairs_by_hand() -> None:
+    """10 goes with -10, 28 with -29 (30 is further), 11 with -9 (two words); 5, 3, 100 and -60 have no match. The
+    matches lean 0 - 1 + 2 = 1, and without the last they would lean -1: it stays.
+    """
     lengths = [30, 28, 10, 11, 5, -10, -9, 0, -29, 3, 100, -60]
-    found = matched([pair(n, words) for n, words in enumerate(lengths)])
-    kept = [each.words for each in found]
-    assert kept == [28, 10, 11, -10, -9, 0, -29] or kept == [30, 10, 11, -10, -9, 0, -29]
-    assert sum(words > 0 for words in kept) == sum(words < 0 for words in kept)
-    assert matched([]) == []
+    found = matched(differing(lengths))
+    assert [each.words for each in found] == [28, 10, 11, -10, -9, 0, -29]
+    assert Pairs(found).words_longer.value == pytest.approx((28 + 10 + 11 - 10 - 9 + 0 - 29) / 7)  # 1/7
+    # 10 with -9, 20 with -19, 31 with -32: 1 + 1 - 1 = 1, and one of the first two makes it 0
+    found = matched(differing([10, 20, 31, -9, -19, -32]))
+    assert [each.words for each in found] == [20, 31, -19, -32]
+    assert [matched(differing(each)) for each in ([], [4], [4, 5], [7, -4])] == [[], [], [], []]  # 7 and 4: 3 apart
+    assert [each.words for each in matched(differing([55, -50]))] == []  # a tenth apart, but leaning by 5 all together
+    assert [each.words for each in matched(differing([55, -50, 100, -105]))] == [55, -50, 100, -105]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_length_of_matched_pairs_says_nothing_of_the_preference(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    pairs = differing(np.rint(rng.normal(4, 12, 3000)).astype(int).tolist())
+    plain, found = Pairs(pairs), Pairs(matched(pairs))
+    words = np.array([each.words for each in found.pairs])
+    assert plain.words_longer.low > 3
+    assert abs(found.words_longer.value) < 0.01
+    assert found.words_longer.low < -0.3
+    assert found.words_longer.high > 0.3
+    assert (words > 0).sum() == (words < 0).sum() > 0.95 * sum(each.words < 0 for each in pairs)
+    assert words[words > 0].mean() == pytest.approx(-words[words < 0].mean(), abs=0.01)
+    for low, high in ((1, 4), (5, 9), (10, 19), (20, 99)):  # at every size of the difference either is preferred
+        inside = words[(abs(words) >= low) & (abs(words) <= high)]
+        assert (inside > 0).mean() == pytest.approx(0.5, abs=0.03)
 
 
 def test_matching_length_on_a_judge_that_likes_it_long(tmp_path: Path) -> None:
@@ -164,6 +193,11 @@ def test_matching_length_on_a_judge_that_likes_it_long(tmp_path: Path) -> None:
     assert (even.summary()["chosen_longer"], even.summary()["chosen_shorter"]) == (10, 10)
     assert even.summary()["mean_words_longer"] == 0
     assert even.unmatched == 20
+    told = CliRunner().invoke(
+        app, ["prefs", str(tmp_path / "run"), "--format", "trl", "--out", str(tmp_path / "p.jsonl"), "--match-length"]
+    )
+    assert "left out: 20 (no pair with the opposite difference in length)" in told.output
+    assert "longer in 10 pairs, shorter in 10: on average 0.0 [-9.6, 9.6] words longer" in told.output
 
 
 @pytest.fixture(scope="module")

@@ -5,13 +5,17 @@ left out are counted by reason.
 """
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
+from dikast.audit.estimate import Estimate
+from dikast.audit.statistics.intervals import mean_estimate
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item, item_to
@@ -56,9 +60,17 @@ class Pairs:
     unmatched: int = 0
     one_order: bool = False  # each pair was asked in one order, so the judge's position bias affects the pairs
 
+    @property
+    def words_longer(self) -> Estimate:
+        """By how many words the preferred response is longer, the mean over pairs with its interval over prompts."""
+        numbers: dict[Any, int] = {}
+        prompts = [numbers.setdefault(each.item.instruction, len(numbers)) for each in self.pairs]
+        return mean_estimate([each.words for each in self.pairs], 0.95, np.array(prompts, np.int64))
+
     def summary(self) -> dict[str, Any]:
         """As JSON: counts, and how the preferred responses differ in length."""
         longer, shorter = (sum(sign * each.words > 0 for each in self.pairs) for sign in (1, -1))
+        mean = self.words_longer.to_dict()
         return {
             "prompts": self.prompts,
             "pairs": len(self.pairs),
@@ -67,7 +79,8 @@ class Pairs:
             **({"one_order": True} if self.one_order else {}),
             "chosen_longer": longer,
             "chosen_shorter": shorter,
-            "mean_words_longer": sum(each.words for each in self.pairs) / len(self.pairs) if self.pairs else None,
+            "mean_words_longer": mean["value"],
+            "mean_words_longer_interval": [mean["low"], mean["high"]],
         }
 
 
@@ -324,21 +337,32 @@ def _words(content: Content) -> int:
 def matched(pairs: Sequence[Pair]) -> list[Pair]:
     """Equally many pairs with a longer and with a shorter preferred response, of similar differences, in order.
 
-    Each longer one is matched with the shorter one closest in size, by at most a tenth or two words; pairs of equal
-    length stay.
+    Each longer one is matched with a shorter one whose difference is as large, then with the nearest ones, by at most a
+    tenth or two words. What remains between them adds up to about nothing: matches that lean to the side that all
+    together lean to are undone, the furthest first. Pairs of equal length stay.
     """
-    order = {id(each): place for place, each in enumerate(pairs)}
-    longer = sorted((each for each in pairs if each.words > 0), key=lambda each: (each.words, order[id(each)]))
-    shorter = sorted((each for each in pairs if each.words < 0), key=lambda each: (-each.words, order[id(each)]))
-    kept = [each for each in pairs if each.words == 0]
-    i = j = 0
-    while i < len(longer) and j < len(shorter):
-        a, b = longer[i].words, -shorter[j].words
-        if abs(a - b) <= max(_WORDS, _WITHIN * max(a, b)):
-            kept += [longer[i], shorter[j]]
-            i, j = i + 1, j + 1
-        elif a < b:
-            i += 1
+    longer, shorter = (defaultdict[int, deque[int]](deque) for _ in range(2))
+    for place, pair in enumerate(pairs):
+        if pair.words:
+            (longer if pair.words > 0 else shorter)[abs(pair.words)].append(place)
+    found = list[tuple[int, int, int]]()  # by how much the longer one's difference is larger, and both places
+    left = 0
+    for apart in range(int(_furthest(max(longer, default=0))) + 1):
+        for size in sorted(longer):
+            for other in dict.fromkeys((size + apart, size - apart) if left > 0 else (size - apart, size + apart)):
+                while apart <= _furthest(max(size, other)) and longer[size] and shorter.get(other):
+                    found.append((size - other, longer[size].popleft(), shorter[other].popleft()))
+                    left += size - other
+    side = 1 if left > 0 else -1
+    kept = {place for place, pair in enumerate(pairs) if not pair.words}
+    for lean, *both in sorted(found, key=lambda each: (-side * each[0], each[1:])):
+        if 0 < side * lean < 2 * side * left:  # without it all together lean less
+            left -= lean
         else:
-            j += 1
-    return sorted(kept, key=lambda each: order[id(each)])
+            kept.update(both)
+    return [pairs[place] for place in sorted(kept)]
+
+
+def _furthest(words: int) -> float:
+    """By how much matched differences of so many words may differ."""
+    return max(_WORDS, _WITHIN * words)

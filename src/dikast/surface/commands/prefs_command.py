@@ -66,6 +66,7 @@ def prefs(
     if found.unmatched:
         echo(f"left out: {found.unmatched:,} (no pair with the opposite difference in length)", err=True)
     echo(
-        f"the chosen response is longer in {told['chosen_longer']:,} pairs, shorter in {told['chosen_shorter']:,}",
+        f"the chosen response is longer in {told['chosen_longer']:,} pairs, shorter in {told['chosen_shorter']:,}:"
+        f" on average {found.words_longer:.1f} words longer",
         err=True,
     )
