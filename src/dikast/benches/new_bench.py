@@ -14,8 +14,9 @@ from dikast.benches.bench_rows import read_rows
 from dikast.benches.definition import MOST_LINES, Bench, check_bench, is_repository, load_bench
 from dikast.core.errors import UserError
 from dikast.core.gold import likely_scale
-from dikast.core.records.column_names import recognise, winner
+from dikast.core.records.column_names import recognise
 from dikast.core.records.reading import read_records
+from dikast.core.records.shapes.pair_winners import winner
 from dikast.core.records.sources import files_of
 from dikast.core.text import counted
 

@@ -24,9 +24,10 @@ from dikast.core.item import ANSWERERS, ANSWERS, ASKERS, NAMES, REQUESTS, Item
 from dikast.core.part import Image, Text, text_of
 from dikast.core.records import Arrangement, item_of, read_items, scan_items, systems_of, write_items
 from dikast.core.records.column_cures import lacking
-from dikast.core.records.column_names import recognise, winner
+from dikast.core.records.column_names import recognise
 from dikast.core.records.items import scan_rows
 from dikast.core.records.rows_in_memory import rows_in
+from dikast.core.records.shapes.pair_winners import winner
 from dikast.core.rubric import Rubric
 from dikast.surface.functions import grade
 

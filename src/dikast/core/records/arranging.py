@@ -14,16 +14,16 @@ from dikast.core.records.column_names import (
     Recognised,
     check_order,
     in_words,
-    one_hot_winner,
     recognise,
     since,
     system_columns,
     two_groups,
-    winner,
     with_models,
 )
-from dikast.core.records.conversations import foreign_record, turns_in, with_conversations, with_system_turn
+from dikast.core.records.conversations import turns_in, with_conversations, with_system_turn
 from dikast.core.records.reading import NUMBERED, Record, cell_value
+from dikast.core.records.shapes.foreign_records import foreign_record
+from dikast.core.records.shapes.pair_winners import one_hot_winner, winner
 from dikast.core.records.sniffing import form_of
 from dikast.core.runs.judge_lock import NAMES_OF
 from dikast.core.runs.table_columns import told_by_a_judge

@@ -37,7 +37,6 @@ _MODEL = (  # the name of a well-known model, as it begins and as it goes on
     "ultra|opus|sonnet|haiku|chat|instruct|oss|it|thinking|preview|latest))*"
 )
 _OF_MODEL = re.compile(rf"({_MODEL})_({_SAID})|({_SAID})_({_MODEL})")
-_TIES = ("tie", "both", "equal", "draw", "same", "tie (bothbad)", "tie (both bad)", "neither", "both bad", "bothbad")
 
 
 class Recognised(NamedTuple):
@@ -141,22 +140,23 @@ def since(name: str) -> int:
     return SINCE.get(plain, 5 if _OF_MODEL.fullmatch(plain) or (match and not match[1]) else 1)
 
 
-class _Part(NamedTuple):
+class ResponseColumn(NamedTuple):
     """A column that holds one of several responses: what the others are called too, and its letter or number."""
 
     stem: str
     end: str
 
 
-def _part_of(column: str) -> _Part | None:
+def part_of(column: str) -> ResponseColumn | None:
+    """Which of several responses a column holds, by its name; None for a column that holds no response."""
     match = _PART.fullmatch(plain_name(column))
     if match is None:
         return None
     stem, end, *others = match.groups()
     if stem:
-        return _Part(stem, end)
+        return ResponseColumn(stem, end)
     who, end, said = others[:3] if others[0] else (others[4], others[5], others[3])
-    return _Part(f"{who} {said}", end)
+    return ResponseColumn(f"{who} {said}", end)
 
 
 def _models(columns: Sequence[str]) -> tuple[str, ...]:
@@ -199,7 +199,7 @@ def _pair(
     gap: list[str] = []
     series: dict[str, dict[str, str]] = {}
     for name, key in free.items():
-        if part := _part_of(name):
+        if part := part_of(name):
             series.setdefault(part.stem, {})[part.end] = key
     for _, found in sorted(series.items(), key=lambda each: PAIRS.index(each[0]) if each[0] in PAIRS else len(PAIRS)):
         letters = "".join(sorted(each for each in found if not each.isdigit()))
@@ -274,7 +274,7 @@ def _system(free: Mapping[str, str], asked: object) -> str:
 
 def _one_hot(free: Mapping[str, str], pair: Sequence[str]) -> tuple[str, ...]:
     """The columns of the outcomes of a pair whose order its names say; none beside another column of gold."""
-    in_order = len(pair) == 2 and all(map(_part_of, pair))
+    in_order = len(pair) == 2 and all(map(part_of, pair))
     if not in_order or any(name in free for name in NAMES["gold of a pair"]):
         return ()
     return next((tuple(free[name] for name in names) for names in ONE_HOT if free.keys() >= {*names}), ())
@@ -293,54 +293,11 @@ def in_words(moves: Sequence[tuple[str, str]]) -> str:
     return " ".join(f"--map {shlex.quote(f'{field}={column}')}" for field, column in moves)
 
 
-def winner(value: Any, systems: Sequence[str], columns: Sequence[str]) -> str:
-    """Which response is better, as gold says it of pairs: "a", "b" or "tie"; what says neither stays, as text.
-
-    `columns` hold the responses. A number is read only if it is the number of a column, or halfway between the
-    two that there are (a tie): where columns have none, 1 could be the first or the second.
-    """
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    said = plain_name(str(value))
-    if str(value).strip().casefold() in _TIES or said in _TIES:
-        return "tie"
-    if value in systems and len(set(systems)) == len(systems):
-        return "ab"[list(systems).index(value)] if systems.index(value) < 2 else str(value)
-    parts = [_part_of(each) or _Part("", plain_name(each).rpartition("_")[2]) for each in columns[:2]]
-    numbers = [int(part.end) for part in parts if part.end.isdigit()]
-    if len(columns) == len(numbers) == 2 and str(value).strip() == str(sum(numbers) / 2):
-        return "tie"
-    for place, (column, part) in enumerate(zip(map(plain_name, columns[:2]), parts, strict=True)):
-        end = part.end if part.stem else "ab"[place]
-        words = {end, ("first", "second")[place], ("left", "right")[place], *(["ab"[place]] if end.isdigit() else [])}
-        if said in {*words, column, *(f"{stem}_{each}" for stem in (*PAIRS, "model", "system") for each in words)}:
-            return "ab"[place]
-    return str(value)
-
-
-def one_hot_winner(value: Mapping[str, Any], columns: Sequence[str]) -> str | None:
-    """The winner, "a", "b" or "tie", by which of three columns holds 1; None where all are empty. DataError for rows
-    that have no 1, several, or anything but 0 and 1.
-    """
-    said = [value.get(each) for each in columns]
-    if all(each in (None, "") or each != each for each in said):
-        return None
-    marks = [str(each).strip().casefold() for each in said]
-    ones = [each in ("1", "1.0", "true") for each in marks]
-    if sum(ones) != 1 or any(
-        each not in ("0", "0.0", "false") for each, one in zip(marks, ones, strict=True) if not one
-    ):
-        shown = ", ".join(f"{name!r} {each!r}" for name, each in zip(columns, said, strict=True))
-        told = f"one of the columns that say who won holds 1 and the others 0, here they are {shown}"
-        raise DataError(f"{told}: correct the row, or keep them as metadata with --map gold=", field=columns[0])
-    return ("a", "b", "tie")[ones.index(True)]
-
-
 def check_order(columns: Sequence[str], keys: Sequence[str]) -> None:
     """DataError where `columns`, named as the first and the second response, are in the other order by their names,
     and `keys` have names of systems, which follow that of the names.
     """
-    ends = [part.end for each in columns[:2] if (part := _part_of(each))]
+    ends = [part.end for each in columns[:2] if (part := part_of(each))]
     names = {plain_name(key): key for key in keys}
     systems = next(((names[a], names[b]) for a, b in SYSTEMS if a in names and b in names), ())
     if systems and len(ends) == 2 and ends[0] > ends[1]:

@@ -1,5 +1,5 @@
 """Texts inside lists and objects: conversations as data sets spell them, as the instruction and the responses of an
-item, and files of other programs, with the command that makes columns of them.
+item.
 
 OpenAI and trl: a list of `{"role": ..., "content": ...}`; ShareGPT and LLaVA: `{"from": "human", "value": ...}`.
 Calls of tools and their results are turns of the assistant, as text. If a response is a conversation, it consists of
@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from dikast.core.errors import DataError
-from dikast.core.item import NAMES, ROLES, plain_name
+from dikast.core.item import ROLES, plain_name
 from dikast.core.part import number_as_text
 from dikast.core.runs.judge_lock import NAMES_OF
 
@@ -23,101 +23,12 @@ _ROLES = {
     "developer": "system",
 }
 _PLACE = "<image>"
-_ABSENT: Any = object()
 _CANNOT_BE_READ = (
     "a conversation as Python prints it, which cannot be read back: write the table as JSONL or Parquet"
     " (frame.to_parquet, or frame.to_json with lines=True)"
 )
 _UNSPACED = re.compile(r"[\u2e80-\u9fff\u0e00-\u0e7f]")  # Chinese, Japanese, Thai
 _PRINTED = re.compile(r"\s*\[\s*\{'(role|content|from|value)':")
-_JOINED = (
-    """jq -c --slurpfile q QUESTIONS '. as $a | $q[] | select(.question_id == $a.question_id) | {id:"""
-    """ "\\(.question_id)", instruction: .turns[0], response: $a.choices[0].turns[0], model: $a.model_id}' ANSWERS >"""
-    """ OTHER.jsonl"""
-)
-_BATCHED = (
-    """jq -c --slurpfile q REQUESTS '. as $a | $q[] | select(.custom_id == $a.custom_id) | {id: .custom_id,"""
-    """ instruction: .body.messages, response: $a.response.body.choices[0].message.content, model: .body.model}'"""
-    """ REPLIES > OTHER.jsonl"""
-)
-_SPOKEN = (
-    """map(select(.thought | not) | .text // empty) | if . == [] then null else join("") end"""  # of a reply's parts
-)
-_ANTHROPIC = (
-    """jq -c --slurpfile q REQUESTS '. as $a | $q[] | select(.custom_id == $a.custom_id) | {id: .custom_id,"""
-    """ instruction: ([.params.system // empty | {role: "system", content: .}] + .params.messages),"""
-    f""" response: ($a.result.message.content // [] | {_SPOKEN}), model: .params.model}}' REPLIES > OTHER.jsonl"""
-)
-_TURNS = (  # of a request to Gemini
-    """([.systemInstruction // .system_instruction // empty | .role = "system"] + .contents | map({role:"""
-    """ (.role // "user"), content: ([.parts[].text // empty] | join("\\n"))}))"""
-)
-_GEMINI = f"""jq -c '{{messages: {_TURNS}}}' FILE > OTHER.jsonl"""
-_CANDIDATE = f"""(.response.candidates[0].content.parts // [] | {_SPOKEN})"""
-_GEMINI_BATCHED = (
-    f"""jq -c --slurpfile q REQUESTS '. as $a | $q[] | select(.key == $a.key) | {{id: .key, instruction: (.request |"""
-    f""" {_TURNS}), response: ($a | {_CANDIDATE}), model: $a.response.modelVersion}}' REPLIES > OTHER.jsonl"""
-)
-_VERTEX = (
-    f"""jq -c '{{instruction: (.request | {_TURNS}), response: {_CANDIDATE}, model: .response.modelVersion}}'"""
-    """ FILE > OTHER.jsonl"""
-)
-
-_OTHERS: tuple[tuple[tuple[str, ...], str, str], ...] = (  # names of the members that say what it is
-    (
-        ("doc", "arguments", "filtered_resps"),
-        "a sample of lm-evaluation-harness",
-        """jq -c '{id: "\\(.doc_id)", instruction: (.arguments | if type == "array" then .[0][0] else"""
-        """ .gen_args_0.arg_0 end), response: .filtered_resps[0], reference: "\\(.target)"}' FILE > OTHER.jsonl""",
-    ),
-    (
-        ("question_id", "model_id", "choices"),
-        "an answer of MT-Bench, whose question is in another file (QUESTIONS)",
-        _JOINED.replace("ANSWERS", "FILE"),
-    ),
-    (
-        ("question_id", "category", "turns"),
-        "a question of MT-Bench without an answer, which is in another file (ANSWERS)",
-        _JOINED.replace("QUESTIONS", "FILE"),
-    ),
-    (
-        ("custom_id", "response", "error"),
-        "a reply of OpenAI's batch API, whose request is in another file (REQUESTS)",
-        _BATCHED.replace("REPLIES", "FILE"),
-    ),
-    (
-        ("custom_id", "method", "url", "body"),
-        "a request of OpenAI's batch API without a reply, which is in another file (REPLIES)",
-        _BATCHED.replace("REQUESTS", "FILE"),
-    ),
-    (
-        ("custom_id", "result", "result.message"),
-        "a reply of Anthropic's batch API, whose request is in another file (REQUESTS)",
-        _ANTHROPIC.replace("REPLIES", "FILE"),
-    ),
-    (
-        ("custom_id", "params", "params.messages"),
-        "a request of Anthropic's batch API without a reply, which is in another file (REPLIES)",
-        _ANTHROPIC.replace("REQUESTS", "FILE"),
-    ),
-    (("request.contents", "response.candidates"), "a request to Gemini and its reply", _VERTEX),
-    (
-        ("key", "response.candidates"),
-        "a reply of Gemini's batch API, whose request is in another file (REQUESTS)",
-        _GEMINI_BATCHED.replace("REPLIES", "FILE"),
-    ),
-    (
-        ("key", "request.contents"),
-        "a request of Gemini's batch API without a reply, which is in another file (REPLIES)",
-        _GEMINI_BATCHED.replace("REQUESTS", "FILE"),
-    ),
-    (
-        ("data", "annotations"),
-        "a task of Label Studio",
-        """jq -c '(if type == "array" then .[] else . end) | {id: "\\(.id)"} + .data +"""
-        """ {gold: (.annotations[0].result[0].value // {} | .rating // .number // .choices[0])}' FILE > OTHER.jsonl""",
-    ),
-)
 
 
 def turns_in(value: Any) -> list[dict[str, Any]] | None:
@@ -344,29 +255,3 @@ def _filled(part: Any, left: list[Any]) -> Any:
     """The part; one of an image without a picture with the next one that is left."""
     told = {key: each for key, each in part.items() if each is not None} if isinstance(part, dict) else {}
     return {**told, "image": left.pop(0)} if left and told == {"type": "image"} else part
-
-
-def foreign_record(value: Mapping[str, Any]) -> str:
-    """What a record is and how to make its texts columns; "" for a record that may hold them."""
-    if isinstance(value.get("fields"), dict) and isinstance(value.get("responses"), dict):
-        return "an Argilla record: make its fields columns (jq -c '{id} + .fields' FILE > OTHER.jsonl)"
-    if "_task_hash" in value and value.get("answer") in ("accept", "reject", "ignore"):
-        told = "an annotation of Prodigy, whose 'answer' is what the annotator decided: name the text to judge with"
-        return f"{told} --map response=COLUMN, and what people said of it with --map gold=COLUMN"
-    if any(isinstance(value.get(name), str | list) for name in NAMES["response"]):
-        return ""
-    turns = value.get("contents")
-    if isinstance(turns, list) and turns and all(isinstance(turn, dict) and "parts" in turn for turn in turns):
-        return f"a conversation with Gemini: make turns with roles of it ({_GEMINI})"
-    for names, told, command in _OTHERS:
-        found = [_member(value, name) for name in names]
-        if _ABSENT not in found and any(isinstance(each, list | dict) for each in found):
-            return f"{told}: make its texts columns ({command})"
-    return ""
-
-
-def _member(value: Any, path: str) -> Any:
-    """What an object holds under a name, or under one within another (`request.contents`); `_ABSENT` for nothing."""
-    for name in path.split("."):
-        value = value.get(name, _ABSENT) if isinstance(value, Mapping) else _ABSENT
-    return value

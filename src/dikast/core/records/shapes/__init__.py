@@ -1,0 +1,1 @@
+"""Forms of records that other programs and public data sets have."""

@@ -1,0 +1,122 @@
+"""Records of other programs whose texts lie inside lists and objects, with the command that makes columns of them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from dikast.core.item import NAMES
+
+_ABSENT: Any = object()
+_JOINED = (
+    """jq -c --slurpfile q QUESTIONS '. as $a | $q[] | select(.question_id == $a.question_id) | {id:"""
+    """ "\\(.question_id)", instruction: .turns[0], response: $a.choices[0].turns[0], model: $a.model_id}' ANSWERS >"""
+    """ OTHER.jsonl"""
+)
+_BATCHED = (
+    """jq -c --slurpfile q REQUESTS '. as $a | $q[] | select(.custom_id == $a.custom_id) | {id: .custom_id,"""
+    """ instruction: .body.messages, response: $a.response.body.choices[0].message.content, model: .body.model}'"""
+    """ REPLIES > OTHER.jsonl"""
+)
+_SPOKEN = (
+    """map(select(.thought | not) | .text // empty) | if . == [] then null else join("") end"""  # of a reply's parts
+)
+_ANTHROPIC = (
+    """jq -c --slurpfile q REQUESTS '. as $a | $q[] | select(.custom_id == $a.custom_id) | {id: .custom_id,"""
+    """ instruction: ([.params.system // empty | {role: "system", content: .}] + .params.messages),"""
+    f""" response: ($a.result.message.content // [] | {_SPOKEN}), model: .params.model}}' REPLIES > OTHER.jsonl"""
+)
+_TURNS = (  # of a request to Gemini
+    """([.systemInstruction // .system_instruction // empty | .role = "system"] + .contents | map({role:"""
+    """ (.role // "user"), content: ([.parts[].text // empty] | join("\\n"))}))"""
+)
+_GEMINI = f"""jq -c '{{messages: {_TURNS}}}' FILE > OTHER.jsonl"""
+_CANDIDATE = f"""(.response.candidates[0].content.parts // [] | {_SPOKEN})"""
+_GEMINI_BATCHED = (
+    f"""jq -c --slurpfile q REQUESTS '. as $a | $q[] | select(.key == $a.key) | {{id: .key, instruction: (.request |"""
+    f""" {_TURNS}), response: ($a | {_CANDIDATE}), model: $a.response.modelVersion}}' REPLIES > OTHER.jsonl"""
+)
+_VERTEX = (
+    f"""jq -c '{{instruction: (.request | {_TURNS}), response: {_CANDIDATE}, model: .response.modelVersion}}'"""
+    """ FILE > OTHER.jsonl"""
+)
+
+_OTHERS: tuple[tuple[tuple[str, ...], str, str], ...] = (  # names of the members that say what it is
+    (
+        ("doc", "arguments", "filtered_resps"),
+        "a sample of lm-evaluation-harness",
+        """jq -c '{id: "\\(.doc_id)", instruction: (.arguments | if type == "array" then .[0][0] else"""
+        """ .gen_args_0.arg_0 end), response: .filtered_resps[0], reference: "\\(.target)"}' FILE > OTHER.jsonl""",
+    ),
+    (
+        ("question_id", "model_id", "choices"),
+        "an answer of MT-Bench, whose question is in another file (QUESTIONS)",
+        _JOINED.replace("ANSWERS", "FILE"),
+    ),
+    (
+        ("question_id", "category", "turns"),
+        "a question of MT-Bench without an answer, which is in another file (ANSWERS)",
+        _JOINED.replace("QUESTIONS", "FILE"),
+    ),
+    (
+        ("custom_id", "response", "error"),
+        "a reply of OpenAI's batch API, whose request is in another file (REQUESTS)",
+        _BATCHED.replace("REPLIES", "FILE"),
+    ),
+    (
+        ("custom_id", "method", "url", "body"),
+        "a request of OpenAI's batch API without a reply, which is in another file (REPLIES)",
+        _BATCHED.replace("REQUESTS", "FILE"),
+    ),
+    (
+        ("custom_id", "result", "result.message"),
+        "a reply of Anthropic's batch API, whose request is in another file (REQUESTS)",
+        _ANTHROPIC.replace("REPLIES", "FILE"),
+    ),
+    (
+        ("custom_id", "params", "params.messages"),
+        "a request of Anthropic's batch API without a reply, which is in another file (REPLIES)",
+        _ANTHROPIC.replace("REQUESTS", "FILE"),
+    ),
+    (("request.contents", "response.candidates"), "a request to Gemini and its reply", _VERTEX),
+    (
+        ("key", "response.candidates"),
+        "a reply of Gemini's batch API, whose request is in another file (REQUESTS)",
+        _GEMINI_BATCHED.replace("REPLIES", "FILE"),
+    ),
+    (
+        ("key", "request.contents"),
+        "a request of Gemini's batch API without a reply, which is in another file (REPLIES)",
+        _GEMINI_BATCHED.replace("REQUESTS", "FILE"),
+    ),
+    (
+        ("data", "annotations"),
+        "a task of Label Studio",
+        """jq -c '(if type == "array" then .[] else . end) | {id: "\\(.id)"} + .data +"""
+        """ {gold: (.annotations[0].result[0].value // {} | .rating // .number // .choices[0])}' FILE > OTHER.jsonl""",
+    ),
+)
+
+
+def foreign_record(value: Mapping[str, Any]) -> str:
+    """What a record is and how to make its texts columns; "" for a record that may hold them."""
+    if isinstance(value.get("fields"), dict) and isinstance(value.get("responses"), dict):
+        return "an Argilla record: make its fields columns (jq -c '{id} + .fields' FILE > OTHER.jsonl)"
+    if "_task_hash" in value and value.get("answer") in ("accept", "reject", "ignore"):
+        told = "an annotation of Prodigy, whose 'answer' is what the annotator decided: name the text to judge with"
+        return f"{told} --map response=COLUMN, and what people said of it with --map gold=COLUMN"
+    if any(isinstance(value.get(name), str | list) for name in NAMES["response"]):
+        return ""
+    turns = value.get("contents")
+    if isinstance(turns, list) and turns and all(isinstance(turn, dict) and "parts" in turn for turn in turns):
+        return f"a conversation with Gemini: make turns with roles of it ({_GEMINI})"
+    for names, told, command in _OTHERS:
+        found = [_member(value, name) for name in names]
+        if _ABSENT not in found and any(isinstance(each, list | dict) for each in found):
+            return f"{told}: make its texts columns ({command})"
+    return ""
+
+
+def _member(value: Any, path: str) -> Any:
+    """What an object holds under a name, or under one within another (`request.contents`); `_ABSENT` for nothing."""
+    for name in path.split("."):
+        value = value.get(name, _ABSENT) if isinstance(value, Mapping) else _ABSENT
+    return value
