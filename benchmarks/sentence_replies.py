@@ -15,7 +15,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from dikast.audit.statistics.intervals import wilson
+from dikast.core.confidence import wilson
 from dikast.prompts.dialects.arena import LABEL
 from dikast.prompts.parse import parse_reply
 

@@ -19,15 +19,16 @@ from benchmarks.coverage import (
     woodruff,
 )
 
-from dikast.audit.estimate import Estimate, Interval
+from dikast.audit.estimate import Estimate
 from dikast.audit.sections.label_probabilities import Distributions, calibration_table
 from dikast.audit.statistics.against_gold.measures import difference, measure
 from dikast.audit.statistics.building_blocks.linearised import order_interval
-from dikast.audit.statistics.intervals import Resampling, fisher, mean_estimate, wilson
+from dikast.audit.statistics.intervals import Resampling, fisher, mean_estimate
 from dikast.audit.statistics.intervals import share as mean_share
 from dikast.audit.statistics.paired_comparison.ranking import win_rate
 from dikast.audit.statistics.ppi import ppi_difference, ppi_mean, rogan_gladen
 from dikast.audit.tables.choices import accuracy
+from dikast.core.confidence import Interval, wilson
 from dikast.core.scale import Scale
 
 SIMULATIONS = 1000

@@ -2,17 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
-
-
-class Interval(NamedTuple):
-    """Both ends of an interval; NaN where it is undefined."""
-
-    low: float
-    high: float
-
-
-UNDEFINED = Interval(math.nan, math.nan)
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)

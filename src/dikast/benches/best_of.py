@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dikast.audit.estimate import Estimate, undefined
-from dikast.audit.statistics.intervals import kept_within, t_of
+from dikast.audit.statistics.intervals import kept_within
 from dikast.audit.tables.load import Data
+from dikast.core.confidence import t_of
 from dikast.core.errors import DataError, UserError
 from dikast.core.runs.run_files import GOLD
 from dikast.core.runs.schema import GoldLine, derived_lines

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dikast.audit.estimate import Estimate, undefined
-from dikast.audit.statistics.intervals import ALIKE, error_of, kept_within, mean_estimate, share, t_of
+from dikast.audit.statistics.intervals import error_of, kept_within, mean_estimate, share
+from dikast.core.confidence import ALIKE, t_of
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]

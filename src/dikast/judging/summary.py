@@ -1,7 +1,7 @@
 """The summary of a run; every rate with its n and its 95 % interval.
 
 Questions on one item (criteria, samples, both orders, several responses) are not independent observations: intervals
-count items. The formulas are those of `audit.statistics.intervals`, so that both print the same interval for a figure.
+count items. Counts are exact and are kept in parts, since a run may be larger than memory.
 """
 
 import math
@@ -9,21 +9,18 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dikast.core.confidence import ALIKE, LEVEL, effective_n, t_of, wilson
 from dikast.core.machine.spilled import GroupedNumbers
 from dikast.core.rubric import Rubric
 from dikast.core.scale import Scale
 from dikast.core.verdict import DISAGREE, Preference, Status, Usage
 from dikast.judging.label_scores import FLOOR
 
-LEVEL = 0.95
-_ALIKE = 1e-12  # a standard error below is rounding
-_Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
 OUTCOMES = ("a", "b", "tie", DISAGREE)  # of a pair, both orders together
 _DIGITS = re.compile(r"\brow-[0-9a-f]+|\d+")  # reasons that differ only in numbers and ids of rows are one kind
 _KINDS = 1000  # of reasons; rarer ones that come after as many are not counted by kind
@@ -45,7 +42,7 @@ class Rate:
     @classmethod
     def share(cls, count: int, n: int) -> "Rate":
         """`count` of `n` independent observations, with the Wilson score interval."""
-        return cls(count / n, *_wilson(count, n), n) if n else cls(None, None, None, 0)
+        return cls(count / n, *wilson(count, n), n) if n else cls(None, None, None, 0)
 
     @classmethod
     def pooled(cls, parts: Iterable[tuple[ArrayLike, ArrayLike]]) -> "Rate":
@@ -64,10 +61,10 @@ class Rate:
             return cls.share(hits, n)
         apart = n * n * squares[0] - 2 * n * hits * squares[1] + hits * hits * squares[2]
         if apart == 0 or hits in (0, n):
-            return cls(hits / n, *_wilson(hits / n * groups, groups), n)
+            return cls(hits / n, *wilson(hits / n * groups, groups), n)
         error, value = math.sqrt(groups / (groups - 1) * apart) / (n * n), hits / n
-        effective = value * (1 - value) * (_Z / (_student(groups) * error)) ** 2
-        return cls(value, *_wilson(value * effective, effective), n)
+        effective = effective_n(value, error, groups)
+        return cls(value, *wilson(value * effective, effective), n)
 
     @classmethod
     def mean(cls, values: Sequence[float], within: tuple[float, float] = (-math.inf, math.inf)) -> "Rate":
@@ -108,9 +105,9 @@ class Rate:
         mean = total / n
         square = math.fsum(squares(mean))
         error = math.sqrt(groups / (groups - 1) * square) if groups > 1 else 0.0
-        if low == high or not error > _ALIKE * max(1.0, abs(mean)):
+        if low == high or not error > ALIKE * max(1.0, abs(mean)):
             return cls(mean, None, None, n)
-        half = _student(groups) * error
+        half = t_of(LEVEL, groups - 1) * error
         return cls(mean, max(within[0], mean - half), min(within[1], mean + half), n)
 
 
@@ -151,20 +148,6 @@ class Values:
     def mean(self, within: tuple[float, float] = (-math.inf, math.inf)) -> Rate:
         """Their mean, items counted; no end of its interval lies outside `within`."""
         return Rate.mean_of_groups(self._numbers, within)
-
-
-def _wilson(count: float, n: float) -> tuple[float, float]:
-    p, z2 = count / n, _Z * _Z
-    middle = (p + z2 / (2 * n)) / (1 + z2 / n)
-    half = _Z * math.sqrt(p * (1 - p) / n + z2 / (4 * n * n)) / (1 + z2 / n)
-    # both ends are exact where they are reached, rounding is not
-    return max(0.0, middle - half) if count > 0 else 0.0, min(1.0, middle + half) if count < n else 1.0
-
-
-def _student(groups: int) -> float:
-    from scipy.special import stdtrit
-
-    return float(stdtrit(groups - 1, (1 + LEVEL) / 2))
 
 
 @dataclass

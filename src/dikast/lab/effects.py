@@ -11,7 +11,8 @@ from dikast.audit.estimate import Estimate, undefined
 from dikast.audit.statistics.against_gold.measures import MEASURES
 from dikast.audit.statistics.agreement import BY_ROW, range_of
 from dikast.audit.statistics.building_blocks.weights import Weighted, mean_of
-from dikast.audit.statistics.intervals import ALIKE, Resampling, bootstrap, t_of
+from dikast.audit.statistics.intervals import Resampling, bootstrap
+from dikast.core.confidence import ALIKE, t_of
 from dikast.core.text import counted
 
 Floats = NDArray[np.float64]

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dikast.audit.estimate import Estimate, Interval
+from dikast.audit.estimate import Estimate
 from dikast.audit.rendering import Cell, Table, table
+from dikast.core.confidence import Interval
 from dikast.probes.catalogue import NOT_COVERED
 from dikast.probes.outcome import ALPHA
 from dikast.probes.responsiveness import FLOOR

@@ -10,8 +10,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from dikast.audit.estimate import Estimate, Interval, undefined
+from dikast.audit.estimate import Estimate, undefined
 from dikast.audit.statistics.significance import holm
+from dikast.core.confidence import LEVEL, Interval, normal_quantile, t_of
 from dikast.probes.catalogue import DEAF, LEAST, SPARED, STEPS, Probe
 from dikast.probes.control import controls
 from dikast.probes.measure import Answers, Contrast, contrasts, plain_answers, pooled, trend, unanswered
@@ -19,7 +20,6 @@ from dikast.probes.noise import Expected, Noise, noise_of, stillness
 from dikast.probes.plan import ProbePlan
 from dikast.probes.responsiveness import FLOOR, UNKNOWN, response
 from dikast.probes.result import (
-    LEVEL,
     Floats,
     Known,
     Outcome,
@@ -30,7 +30,6 @@ from dikast.probes.result import (
     error_of,
     estimate_of,
     plain_mean,
-    quantile,
     spread_of,
 )
 from dikast.probes.sets import Asked, gold_goodness
@@ -84,7 +83,7 @@ def gain_of(noise: Noise | None) -> Estimate:
     if noise is None:
         return undefined(0, "too little gold")
     value, error = noise.gain
-    reach = quantile(noise.free) * error
+    reach = t_of(LEVEL, noise.free) * error
     return Estimate(value, noise.n, value - reach, value + reach, LEVEL, "slope of answers over gold")
 
 
@@ -166,12 +165,10 @@ def _need(found: Result, probe: Probe, family: int) -> float:
     The ends of a scale clip a fault of one level (`SHOWN`); deafness on some items increases the spread of changes
     beyond the noise. For a probe that is found sound, the number that would still find so at that step.
     """
-    from scipy.special import ndtri
-
     down = probe.side == "down"
     if not found.spread > 0:  # all equal: the number by which the rule of three excludes a fault (`plain_mean`)
         return float(LEAST if down else 3 * STEPS + 1)
-    z = ndtri(1 - ALPHA / max(1, family) / (1 if probe.side == "up" else 2))
+    z = normal_quantile(1 - ALPHA / max(1, family) / (1 if probe.side == "up" else 2))
     share = SHOWN * probe.concern - probe.tolerance
     seen, spread = found.effect.value if probe.side == "up" else abs(found.effect.value), found.spread
     room = probe.concern - (seen - found.faultless.high if probe.name == "master-keys" else max(0.0, seen))
@@ -179,7 +176,7 @@ def _need(found: Result, probe: Probe, family: int) -> float:
         expected = (found.faultless.low + found.faultless.high) / 2
         share, spread = (DEAF - SPARED) * expected, math.hypot(spread, math.sqrt(DEAF * (1 - DEAF)) * expected)
         room = seen - (1 - DEAF) * expected
-    need = ((z * found.spread + ndtri(POWER) * spread) / share) ** 2
+    need = ((z * found.spread + normal_quantile(POWER) * spread) / share) ** 2
     if found.result == "sound":
         need = min(need, (z * found.spread / room) ** 2) if room > 0 else need
     return max(float(LEAST), float(need))
@@ -191,7 +188,7 @@ def _change(probe: Probe, told: Sequence[Contrast], known: Known) -> Result:
     if probe.side == "none":
         return replace(blank(probe, "measured", _note(probe, values)), effect=plain_mean(values, probe))
     mean = adjusted_mean(values, told, known)
-    reach = probe.tolerance + quantile(mean.free) * mean.error
+    reach = probe.tolerance + t_of(LEVEL, mean.free) * mean.error
     return replace(
         blank(probe, "cannot tell"),
         effect=estimate_of(mean, values, probe),
@@ -226,7 +223,7 @@ def _lenience(probe: Probe, known: Known) -> Result:
         why = f"{known.n} unchanged items with gold, or all of the same; it takes 20 that differ"
         return blank(probe, "not probed", why)
     effect, error = STEPS * noise.middle.value, STEPS * noise.middle.error
-    reach = quantile(noise.free) * error
+    reach = t_of(LEVEL, noise.free) * error
     found = Estimate(effect, noise.n, effect - reach, effect + reach, LEVEL, "line through answers over gold")
     bound = probe.tolerance + reach
     p = chance_beyond(effect, error, noise.free, probe)
@@ -239,7 +236,7 @@ def _run_order(probe: Probe, asked: Asked, answers: Answers, known: Known) -> Re
     found = trend(asked, answers, expected)
     if found.n < LEAST or math.isnan(found.error):
         return blank(probe, "not probed", f"{found.n} items were asked in more ways than one, {LEAST} are needed")
-    reach = quantile(found.n - 1) * found.error
+    reach = t_of(LEVEL, found.n - 1) * found.error
     effect = Estimate(found.value, found.n, found.value - reach, found.value + reach, LEVEL, "slope over the run")
     bound = probe.tolerance + reach
     p = chance_beyond(found.value, found.error, found.n - 1, probe)

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dikast.audit.estimate import Estimate, Interval
+from dikast.audit.estimate import Estimate
+from dikast.core.confidence import LEVEL, Interval, t_of, wilson
 from dikast.probes.catalogue import LEAST, SPARED, STEPS, Probe
 from dikast.probes.control import Mean
 from dikast.probes.measure import Contrast
 from dikast.probes.noise import STILL, Expected, Noise
 from dikast.probes.result import (
-    LEVEL,
     NONE,
     Floats,
     Known,
@@ -22,7 +22,6 @@ from dikast.probes.result import (
     chance_below,
     estimate_of,
     plain_mean,
-    quantile,
 )
 
 FLOOR = 0.15  # minimum share of a due change that noise may be assumed to leave
@@ -52,7 +51,7 @@ def response(probe: Probe, told: Sequence[Contrast], known: Known) -> Result:
         p = min(1.0, 2 * min(p, still.p))
         most = max(most, still.share.high)
         share = max(share, still.share, key=lambda each: each.low)
-    reach = quantile(kept.free) * error
+    reach = t_of(LEVEL, kept.free) * error
     return replace(
         blank(probe, "cannot tell", "" if noise else "too little gold to estimate the noise: half of it must show"),
         effect=estimate_of(shown, values, probe),
@@ -95,10 +94,8 @@ def _share_by_mean(shown: float, left: Mean, expected: Expected) -> Estimate:
 
     `left` are the residuals of the changes given this share.
     """
-    from dikast.audit.statistics.intervals import wilson
-
     part, n = shown / expected.value, round(left.free) + 1
-    reach = quantile(left.free) * math.hypot(left.error, part * expected.error) / expected.value
+    reach = t_of(LEVEL, left.free) * math.hypot(left.error, part * expected.error) / expected.value
     low, high = 1 - part - reach, 1 - part + reach
     if not left.error > 1e-9:  # all equal: as for a count of items
         low, high = wilson(min(max(1 - part, 0.0), 1.0) * n, n)
@@ -115,8 +112,6 @@ class _Still:
 def _still(probe: Probe, told: Sequence[Contrast], known: Known) -> _Still | None:
     """The share of unchanged answers although gold changes much, minus the share that is equal by chance."""
     from scipy.stats import binom
-
-    from dikast.audit.statistics.intervals import wilson
 
     far = [each for each in told if each.due >= FAR]
     chance = known.chance

@@ -8,7 +8,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dikast.audit.estimate import UNDEFINED, Estimate, Interval, undefined
+from dikast.audit.estimate import Estimate, undefined
+from dikast.core.confidence import ALIKE, LEVEL, UNDEFINED, Interval, t_of
 from dikast.probes.catalogue import STEPS, Probe
 from dikast.probes.control import Control, Mean, mean_of
 from dikast.probes.measure import Contrast
@@ -16,7 +17,6 @@ from dikast.probes.noise import Noise, Stillness
 
 Floats = NDArray[np.float64]
 Outcome = Literal["sound", "faulty", "cannot tell", "measured", "not probed"]
-LEVEL = 0.95
 NONE = undefined(0, "")
 
 
@@ -74,7 +74,7 @@ def estimate_of(mean: Mean, values: Floats, probe: Probe) -> Estimate:
     """The mean as an estimate; for equal observations as `plain_mean`."""
     if math.isnan(mean.slope) or not mean.error > 0:
         return plain_mean(values, probe)
-    reach = quantile(mean.free) * mean.error
+    reach = t_of(LEVEL, mean.free) * mean.error
     method = "t, with control variates"
     return Estimate(mean.value, len(values), mean.value - reach, mean.value + reach, LEVEL, method)
 
@@ -85,7 +85,7 @@ def plain_mean(values: Floats, probe: Probe) -> Estimate:
     If all n values are equal, a different value on 3 in n items would be missed in one sample of 20 (the rule of
     three): the interval adds the largest effect on so many items, four times the effect of concern.
     """
-    from dikast.audit.statistics.intervals import ALIKE, mean_estimate
+    from dikast.audit.statistics.intervals import mean_estimate
 
     found = mean_estimate(values, LEVEL)
     if len(values) < 2 or error_of(values) >= ALIKE:
@@ -103,13 +103,6 @@ def spread_of(values: Floats) -> float:
 def error_of(values: Floats) -> float:
     """The standard error of the mean; NaN of fewer than two."""
     return spread_of(values) / math.sqrt(len(values)) if len(values) > 1 else math.nan
-
-
-def quantile(free: float) -> float:
-    """Student's quantile of an interval of `LEVEL`."""
-    from scipy.special import stdtrit
-
-    return float(stdtrit(free, (1 + LEVEL) / 2)) if free >= 1 else math.nan
 
 
 def chance_below(distance: float, error: float, free: float) -> float:

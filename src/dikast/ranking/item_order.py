@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dikast.core.confidence import LEVEL, t_of
 from dikast.ranking.comparisons import Comparison, Floats, Games, Values, fit_strengths, games_of, groups_of
 from dikast.ranking.pooled import Noise
 
 _DIGITS = 9
 _NEAR = 10**-_DIGITS  # rewards closer than this are equal
 _DRAWS = 4000
-_Z_LEVEL = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +73,8 @@ def ordered_by(
         ranks[i] = ranks[order[place - 1]] if tied else place + 1
     half = best = None
     if noise.free > 0 and inside:
-        from scipy.stats import t
-
         variances = np.clip(np.diag(covariance), 0, None)
-        half = 2 * k * float(t.ppf((1 + _Z_LEVEL) / 2, noise.free)) * noise.sd * np.sqrt(variances)
+        half = 2 * k * t_of(LEVEL, noise.free) * noise.sd * np.sqrt(variances)
         best = _best(strengths, covariance, inside, noise, spread)
     cycles, triples = cycles_of(games, bias)
 

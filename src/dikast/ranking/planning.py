@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from dikast.core.confidence import normal_quantile
 from dikast.core.errors import UserError
 from dikast.core.text import counted
 from dikast.ranking.comparisons import Comparison, Values
@@ -153,7 +154,7 @@ def _from_verdicts(pilot: Sequence[Sequence[Comparison]]) -> JudgeModel:
     from scipy.optimize import brentq
     from scipy.stats import multivariate_normal, norm
 
-    threshold = float(norm.ppf(first / len(decided)))
+    threshold = normal_quantile(first / len(decided))
     share = min(agree / len(both), 1 - 1 / (4 * len(both)))
 
     def excess(correlation: float) -> float:

@@ -8,13 +8,12 @@ from typing import Any, NamedTuple
 
 from dikast.audit.estimate import Estimate
 from dikast.audit.statistics.against_gold.rank_agreement import Ranks, rank_agreement
-from dikast.judging.summary import LEVEL, Rate
+from dikast.core.confidence import LEVEL, z_of
+from dikast.judging.summary import Rate
 from dikast.ranking.comparisons import Values
 from dikast.ranking.item_ranking import Ranking
 from dikast.ranking.schedules import SCHEDULES
 from dikast.ranking.tournament import Tournament
-
-_Z = 1.959963984540054  # of a 95 % interval
 
 
 class Ranked(NamedTuple):
@@ -42,7 +41,7 @@ def ranking_summary(lines: Sequence[Ranked], tournament: Tournament, skipped: Ma
         pooled = tournament.pooled(kind)
         value, error, n = pooled.bias
         known = n > 0 and error > 0
-        half = _Z * error if known else 0.0
+        half = z_of(LEVEL) * error if known else 0.0
         bias[kind] = asdict(
             Rate(value if n else None, value - half if known else None, value + half if known else None, n)
         )

@@ -15,7 +15,8 @@ from dikast.audit.statistics.claim_agreement import (
     span_f1,
 )
 from dikast.audit.statistics.drift import drift, e_value
-from dikast.audit.statistics.intervals import Resampling, wilson
+from dikast.audit.statistics.intervals import Resampling
+from dikast.core.confidence import wilson
 
 HOW = Resampling(200, seed=1)
 

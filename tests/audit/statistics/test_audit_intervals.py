@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dikast.audit.estimate import Interval
 from dikast.audit.statistics.against_gold.measures import MEASURES, difference, mean_over_pairs, measure
 from dikast.audit.statistics.building_blocks.contingency import Cells
 from dikast.audit.statistics.building_blocks.linearised import order_interval
@@ -21,8 +20,8 @@ from dikast.audit.statistics.intervals import (
     mean_estimate,
     merged,
     row_kinds,
-    wilson,
 )
+from dikast.core.confidence import Interval, wilson
 
 HOW = Resampling(400, seed=3)
 

@@ -10,6 +10,7 @@ import orjson
 import pytest
 from PIL import Image as Pillow
 
+from dikast.audit.statistics.correlation import pearson
 from dikast.core.errors import DataError, RunError
 from dikast.core.item import Item, item_to
 from dikast.core.media import load_image
@@ -191,6 +192,18 @@ def test_uncorrelated_by_hand() -> None:
     kept, told = uncorrelated(groups, x, y, 1.0)
     assert told["r_before"] == pytest.approx(0.5 / math.sqrt(2.5 * 1.5))
     assert kept.all()
+
+
+def test_the_correlation_told_is_that_of_the_rows_that_are_kept() -> None:
+    # ten groups hold nearly all of the spread: sums without them must not be differences of large sums
+    rng = np.random.default_rng(3)
+    x, y = rng.standard_normal(60), rng.standard_normal(60)
+    x[:20] = y[:20] = 1e9 * np.repeat(np.arange(-4.5, 5), 2)
+    groups = np.repeat(np.arange(30), 2)
+    kept, told = uncorrelated(groups, x, y, 0.01)
+    assert told["dropped_groups"] == 10
+    assert kept.tolist() == [False] * 10 + [True] * 20
+    assert told["r"] == pytest.approx(pearson(x[20:], y[20:]), abs=1e-6)
 
 
 def test_a_family_and_a_topic_have_their_share(tmp_path: Path) -> None:

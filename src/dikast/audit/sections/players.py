@@ -11,7 +11,7 @@ from dikast.audit.rendering import Cell, Table, table
 from dikast.audit.results import PlayerRanking, PlayerRecord, Players, RankedPlayer
 from dikast.audit.sections.head_to_head import played_table
 from dikast.audit.statistics.building_blocks.exact_means import settled
-from dikast.audit.statistics.intervals import ALIKE, Resampling, bounded_mean
+from dikast.audit.statistics.intervals import Resampling, bounded_mean
 from dikast.audit.statistics.paired_comparison.cycles import cycles_by_chance, cyclic_triples, win_matrix
 from dikast.audit.statistics.paired_comparison.ranking import (
     PRIOR,
@@ -29,6 +29,7 @@ from dikast.audit.tables.columns import Words
 from dikast.audit.tables.load import Data
 from dikast.audit.tables.paired import Paired
 from dikast.audit.tables.soft_preferences import NEAREST, softened
+from dikast.core.confidence import ALIKE
 from dikast.core.errors import UserError
 from dikast.core.text import counted
 

@@ -14,8 +14,9 @@ from dikast.audit.sections.label_probabilities import Distributions
 from dikast.audit.statistics import calibration as cal
 from dikast.audit.statistics import conformal
 from dikast.audit.statistics.building_blocks.exact_means import settled
-from dikast.audit.statistics.intervals import Resampling, clusters_of, error_of, kept_within, mean_estimate, share, t_of
+from dikast.audit.statistics.intervals import Resampling, clusters_of, error_of, kept_within, mean_estimate, share
 from dikast.audit.tables.columns import rows_by
+from dikast.core.confidence import t_of
 from dikast.core.scale import Scale
 
 Floats = NDArray[np.float64]

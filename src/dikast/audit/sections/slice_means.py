@@ -13,12 +13,13 @@ from dikast.audit.sections.slices import Slices
 from dikast.audit.statistics.agreement import BY_ROW, range_of
 from dikast.audit.statistics.building_blocks.linearised import ORDER, Linear, linear_pearson, linear_spearman
 from dikast.audit.statistics.concordance import by_item
-from dikast.audit.statistics.intervals import error_of, kept_within, mean_estimate, t_of, z_of
+from dikast.audit.statistics.intervals import error_of, kept_within, mean_estimate
 from dikast.audit.tables.choices import Share
 from dikast.audit.tables.columns import rows_by
 from dikast.audit.tables.load import Data
 from dikast.audit.tables.paired import Paired
 from dikast.audit.tables.scored import Scored
+from dikast.core.confidence import t_of, z_of
 from dikast.core.text import counted
 
 Floats = NDArray[np.float64]

@@ -9,8 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from dikast.audit.estimate import Estimate
 from dikast.audit.statistics.building_blocks.exact_means import settled, units_of
-from dikast.audit.statistics.intervals import ALIKE, Resampling, bootstrap, clusters_of, error_of, mean_estimate, share
+from dikast.audit.statistics.intervals import Resampling, bootstrap, clusters_of, error_of, mean_estimate, share
 from dikast.audit.statistics.significance import benjamini_yekutieli
+from dikast.core.confidence import ALIKE
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]

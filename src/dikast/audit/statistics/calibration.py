@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dikast.audit.estimate import Estimate
-from dikast.audit.statistics.intervals import error_of, z_of
+from dikast.audit.statistics.intervals import error_of
+from dikast.core.confidence import z_of
 from dikast.core.text import counted
 
 Floats = NDArray[np.float64]

@@ -30,7 +30,7 @@ def weighted_pearson(x: ArrayLike, y: ArrayLike) -> Weighted:
     features = np.column_stack([np.ones_like(dx), dx, dy, dx * dx, dy * dy, dx * dy])
 
     def statistic(weights: Floats) -> Floats:
-        return _correlation((weights @ features).T)
+        return correlation_of_sums((weights @ features).T)
 
     return statistic
 
@@ -44,12 +44,12 @@ def weighted_spearman(x: ArrayLike, y: ArrayLike) -> Weighted:
         middle = (total[:, None] + 1) / 2
         rx, ry = (mid_ranks(each.sums(weights))[:, each.codes] - middle for each in groups)
         moments = [(weights * each).sum(1) for each in (rx, ry, rx * rx, ry * ry, rx * ry)]
-        return _correlation(np.array([total, *moments]))
+        return correlation_of_sums(np.array([total, *moments]))
 
     return statistic
 
 
-def _correlation(moments: Floats) -> Floats:
+def correlation_of_sums(moments: Floats) -> Floats:
     """From weighted sums (6, b) of 1, x, y, x^2, y^2, xy, exact for whole numbers; NaN where x or y is constant."""
     total, sx, sy, sxx, syy, sxy = moments
     vx, vy = total * sxx - sx**2, total * syy - sy**2

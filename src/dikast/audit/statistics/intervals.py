@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dikast.audit.estimate import UNDEFINED, Estimate, Interval
+from dikast.audit.estimate import Estimate
 from dikast.audit.statistics.building_blocks.contingency import Cells
 from dikast.audit.statistics.building_blocks.weights import TableStatistic, Weighted
+from dikast.core.confidence import ALIKE, UNDEFINED, Interval, effective_n, t_of, wilson, z_of
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 Floats = NDArray[np.float64]
-ALIKE = 1e-12  # a standard error below is rounding: the groups are alike, and say nothing about how far others differ
 _BATCH = 4_000_000  # weights held at once: 32 MB
 
 
@@ -74,13 +74,6 @@ def holding(value: float, ends: Interval) -> Interval:
     return Interval(min(ends.low, value), max(ends.high, value))
 
 
-def z_of(level: float) -> float:
-    """The two-sided normal quantile, 1.96 at .95."""
-    from scipy.special import ndtri
-
-    return float(ndtri((1 + level) / 2))
-
-
 def fisher(r: float, n: int, level: float = 0.95) -> Interval:
     """Fisher's interval of a Pearson correlation: normal in atanh r with variance 1/(n - 3).
 
@@ -91,17 +84,6 @@ def fisher(r: float, n: int, level: float = 0.95) -> Interval:
         return UNDEFINED
     half = z_of(level) / math.sqrt(n - 3)
     return Interval(math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half))
-
-
-def wilson(hits: float, n: float, level: float = 0.95) -> Interval:
-    """Wilson's score interval of a rate of independent observations (Wilson 1927)."""
-    if n == 0:
-        return UNDEFINED
-    z, p = z_of(level), hits / n
-    middle = (p + z**2 / (2 * n)) / (1 + z**2 / n)
-    half = z / (1 + z**2 / n) * math.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
-    # both ends are exact where they are reached, rounding is not
-    return Interval(max(0.0, middle - half) if hits > 0 else 0.0, min(1.0, middle + half) if hits < n else 1.0)
 
 
 def rate(hits: float, n: int, level: float = 0.95, *, dropped: int = 0, note: str = "") -> Estimate:
@@ -279,13 +261,6 @@ def error_of(parts: Floats, cluster: NDArray[np.int64] | None = None) -> Error:
     return Error(math.sqrt(groups / (groups - 1) * float(sums @ sums)) if groups > 1 else math.nan, groups)
 
 
-def t_of(level: float, free: float) -> float:
-    """Student's two-sided quantile with `free` degrees of freedom."""
-    from scipy.special import stdtrit
-
-    return float(stdtrit(free, (1 + level) / 2))
-
-
 def share(
     worth: ArrayLike, level: float, cluster: NDArray[np.int64] | None = None, *, dropped: int = 0, note: str = ""
 ) -> Estimate:
@@ -331,7 +306,7 @@ def _effective(
     if not (np.ptp(parts) > 0 and found.error > ALIKE):
         alike, method = float(found.groups), "Wilson" if codes is None else "Wilson, clusters counted"
         return Estimate(value, n, *wilson(value * alike, alike, level), level, method, **told)
-    effective = value * (1 - value) * (z_of(level) / (t_of(level, found.groups - 1) * found.error)) ** 2
+    effective = effective_n(value, found.error, found.groups, level)
     if codes is None:  # no values in [0, 1] vary more than zeros and ones
         effective = max(effective, n)
     method = "Wilson, effective n" if codes is None else "Wilson, by cluster"

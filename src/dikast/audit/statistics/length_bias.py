@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dikast.audit.estimate import Estimate, undefined
-from dikast.audit.statistics.intervals import error_of, t_of
+from dikast.audit.statistics.intervals import error_of
+from dikast.core.confidence import t_of, z_of
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -42,9 +43,7 @@ def length_slope(
     groups = len(parts)
     if groups < 3:
         return Estimate(slope, n, level=level, note="fewer than 3 clusters")
-    from scipy.special import ndtri
-
-    half = float(ndtri((1 + level) / 2)) * math.sqrt(groups / (groups - 1) * float(parts @ parts))
+    half = z_of(level) * math.sqrt(groups / (groups - 1) * float(parts @ parts))
     return Estimate(slope, n, slope - half, slope + half, level, "least squares, robust variance")
 
 

@@ -7,7 +7,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dikast.audit.estimate import Estimate, undefined
 from dikast.audit.statistics.against_gold.measures import measure
-from dikast.audit.statistics.intervals import Resampling, clusters_of, error_of, kept_within, mean_estimate, t_of, z_of
+from dikast.audit.statistics.intervals import Resampling, clusters_of, error_of, kept_within, mean_estimate
+from dikast.core.confidence import t_of, z_of
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]

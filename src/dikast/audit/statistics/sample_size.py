@@ -2,7 +2,7 @@
 
 import math
 
-from dikast.audit.statistics.intervals import ALIKE, z_of
+from dikast.core.confidence import ALIKE, normal_quantile, z_of
 
 
 def labels_for_width(half_width: float, n: int, wanted: float = 0.03) -> float:
@@ -31,9 +31,7 @@ def pairs_for_mcnemar(gain: float, discordant: float, *, level: float = 0.05, po
     """
     if not 0 < gain <= discordant <= 1:
         return math.nan
-    from scipy.special import ndtri
-
-    a, b = float(ndtri(1 - level / 2)), float(ndtri(power))
+    a, b = normal_quantile(1 - level / 2), normal_quantile(power)
     return math.ceil((a * math.sqrt(discordant) + b * math.sqrt(discordant - gain**2)) ** 2 / gain**2)
 
 
@@ -41,8 +39,6 @@ def labels_for_rate(rate: float, null: float = 0.5, *, level: float = 0.05, powe
     """Independent observations needed to tell a rate from `null` (normal approximation)."""
     if rate == null:
         return math.inf
-    from scipy.special import ndtri
-
-    a, b = float(ndtri(1 - level / 2)), float(ndtri(power))
+    a, b = normal_quantile(1 - level / 2), normal_quantile(power)
     top = a * math.sqrt(null * (1 - null)) + b * math.sqrt(rate * (1 - rate))
     return math.ceil((top / (rate - null)) ** 2)

@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dikast.audit.statistics.intervals import ALIKE, Error, clusters_of, error_of
+from dikast.audit.statistics.intervals import Error, clusters_of, error_of
 from dikast.audit.statistics.sample_size import pairs_for_mcnemar
+from dikast.core.confidence import ALIKE
 from dikast.core.text import counted
 
 Floats = NDArray[np.float64]

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dikast.audit.statistics.correlation import correlation_of_sums
+
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Numbers = NDArray[np.int64]
@@ -68,15 +70,17 @@ def uncorrelated(groups: Numbers, length: Floats, score: Floats, bound: float) -
     g, x, y = groups[known], length[known], score[known]
     if len(x):
         x, y = x - x.mean(), y - y.mean()
-    before = _r(*_sums(g, x, y, n_groups).sum(axis=1))
+    sums = _sums(g, x, y, n_groups)
+    before = float(correlation_of_sums(sums.sum(axis=1)))
     limit = float(_limits(len(x), bound))
     told: dict[str, Any] = {"rows": len(x), "bound": limit, "r_before": before, "r": before, "dropped_groups": 0}
     if math.isnan(before) or abs(before) <= limit:
         return kept, {**told, "reached": True}
-    sums = _sums(g, x, y, n_groups)
     order = np.argsort(-math.copysign(1, before) * sums[5], kind="stable")[: int(n_groups * _MOST_DROPPED)]
-    left = sums.sum(axis=1)[:, None] - np.cumsum(sums[:, order], axis=1)
-    after = np.array([_r(*column) for column in left.T])
+    # what is left is added up from the last group, since differences would keep the rounding of what was dropped
+    last_first = np.column_stack([np.delete(sums, order, axis=1).sum(axis=1), sums[:, order[::-1]]])
+    left = np.cumsum(last_first, axis=1)[:, -2::-1]
+    after = correlation_of_sums(left)
     good = np.flatnonzero(np.abs(after) <= _limits(left[0], bound))
     n = int(good[0]) + 1 if len(good) else int(np.nanargmin(np.abs(after))) + 1 if np.isfinite(after).any() else 0
     kept[order[:n]] = False
@@ -94,12 +98,3 @@ def _limits(rows: Floats | int, bound: float) -> Floats:
 def _sums(groups: Numbers, x: Floats, y: Floats, n: int) -> Floats:
     """For each group (6, n): number of rows, and the sums of x, y, x^2, y^2, x y."""
     return np.stack([np.bincount(groups, weights=each, minlength=n) for each in (x * 0 + 1, x, y, x * x, y * y, x * y)])
-
-
-def _r(n: float, x: float, y: float, xx: float, yy: float, xy: float) -> float:
-    """Pearson's correlation from sums; NaN where a column is constant."""
-    if n < 2:
-        return math.nan
-    sx, sy = xx - x * x / n, yy - y * y / n
-    scale = 1e-9 * max(1.0, xx), 1e-9 * max(1.0, yy)
-    return float((xy - x * y / n) / math.sqrt(sx * sy)) if sx > scale[0] and sy > scale[1] else math.nan

@@ -5,9 +5,9 @@ import re
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any, Literal
 
+from dikast.core.confidence import normal_quantile
 from dikast.core.errors import EngineError, UserError
 from dikast.core.message import Span
 from dikast.engines.base import Request
@@ -20,7 +20,6 @@ _SPREAD = 0.6  # standard deviation of label scores, in steps of the scale
 _SURE = 30.0  # nats used for certainty; draws of the noise stay below
 _OBEYED = 5.0  # nats in favour of a response whose injection worked
 _NEEDED = {"kind", "responses", "texts"}
-_normal = NormalDist().inv_cdf
 
 
 @dataclass(kw_only=True, eq=False)
@@ -139,12 +138,12 @@ class Oracle(Mock):
             raise EngineError(f"{told}: give gold in the values of the rubric's scale", kind="no_gold")
         opinion = latent.middle + latent.hold * (gold - latent.middle)
         if latent.noise:
-            opinion += latent.noise * _normal(self._noise(request, about, 0))
+            opinion += latent.noise * normal_quantile(self._noise(request, about, 0))
         if self.deaf:
             heard = about["texts"][0] or about.get("item", request.key)
             if self.draw(request, "deaf", heard) < self.deaf:
                 blind = calibrated(grid, 0.0)
-                opinion = blind.middle + blind.noise * _normal(self.draw(request, "heard", heard))
+                opinion = blind.middle + blind.noise * normal_quantile(self.draw(request, "heard", heard))
         if self.drift:
             worth = -1 if about.get("lower_is_better") else 1
             opinion += self.drift * latent.step * worth * self._graded / self.drift_over

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dikast.audit.estimate import UNDEFINED, Estimate, Interval
+from dikast.audit.estimate import Estimate
 from dikast.audit.statistics.agreement import BY_ROW, weighted_kappa
 from dikast.audit.statistics.building_blocks.contingency import Cells
 from dikast.audit.statistics.building_blocks.linearised import ORDER, order_interval
@@ -26,6 +26,7 @@ from dikast.audit.statistics.intervals import (
     row_kinds,
     share,
 )
+from dikast.core.confidence import UNDEFINED, Interval
 from dikast.core.text import counted
 
 Floats = NDArray[np.float64]

@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dikast.audit.estimate import UNDEFINED, Interval
 from dikast.audit.statistics.building_blocks.weights import Groups
 from dikast.audit.statistics.concordance import ByItem, by_item, ordered, tau_b, tau_c
 from dikast.audit.statistics.correlation import mid_ranks, pearson, spearman
-from dikast.audit.statistics.intervals import error_of, t_of, z_of
+from dikast.audit.statistics.intervals import error_of
+from dikast.core.confidence import UNDEFINED, Interval, t_of, z_of
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]

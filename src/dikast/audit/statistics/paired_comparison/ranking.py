@@ -10,18 +10,11 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dikast.audit.estimate import Estimate, Interval
-from dikast.audit.statistics.intervals import (
-    Resampling,
-    cluster_profile,
-    clusters_of,
-    error_of,
-    row_kinds,
-    share,
-    wilson,
-)
+from dikast.audit.estimate import Estimate
+from dikast.audit.statistics.intervals import Resampling, cluster_profile, clusters_of, error_of, row_kinds, share
 from dikast.audit.statistics.paired_comparison.bradley_terry import Games, Meetings, Model, Strengths, fit_players
 from dikast.audit.statistics.paired_comparison.drawn_strengths import fit_draws
+from dikast.core.confidence import Interval, wilson
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
