@@ -23,7 +23,7 @@ from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item
 from dikast.core.part import Image
 from dikast.core.rubric import load_rubric
-from dikast.engines.base import Completion, Request
+from dikast.engines.base import Completion, Request, Sampling
 from dikast.engines.decision import DecisionEngine
 from dikast.engines.mock import Failures, Random
 from dikast.judging.judge import Judge
@@ -32,6 +32,7 @@ from dikast.rewards.trainers import openrlhf
 from dikast.serving import contracts
 from dikast.serving.delivery import tell_once
 from dikast.serving.known import KnownVerdicts
+from dikast.serving.messages import Refused
 from dikast.serving.server import Door
 from runs import dikast_here
 from serving.serving_here import Here, send, served, serving
@@ -97,6 +98,8 @@ def test_an_order_is_what_rank_says(here: Here) -> None:
     assert (hard["values"], hard["rewards"]) != (told["values"], told["rewards"])
     for body, said, field in (
         ({"schedule": "made up"}, "knockout", "schedule"),
+        ({"schedule": ["full"]}, "knockout", "schedule"),
+        ({"schedule": "auto"}, "a pilot of a file's items", "schedule"),
         ({"schedule": "knock-out"}, "did you mean 'knockout'", "schedule"),
         ({"schedule": ["full"]}, "full", "schedule"),
         ({"values": "logits"}, "did you mean 'logit'", "values"),
@@ -553,6 +556,29 @@ def test_chat_completions_and_decisions_by_the_openai_client() -> None:
         )
         assert told.choices[0].finish_reason in ("stop", "length")
         assert (told.usage.completion_tokens if told.usage else 0) <= 5
+        drawn: Any = {"model": "scout", "messages": [{"role": "user", "content": "Hello"}], "temperature": 1.5}
+        first, again = (client.chat.completions.create(**drawn, max_tokens=6, n=3, seed=7) for _ in range(2))
+        texts = [choice.message.content or "" for choice in first.choices]
+        assert [choice.index for choice in first.choices] == [0, 1, 2]
+        assert texts == [choice.message.content for choice in again.choices]  # as the seed is given
+        assert len(set(texts)) > 1
+        assert first.usage is not None
+        assert first.usage.completion_tokens > 6
+        end = texts[0][3:5]
+        cut = client.chat.completions.create(**drawn, max_tokens=6, n=3, seed=7, stop=["never", end])
+        assert len(end) == 2
+        for text, choice in zip(texts, cut.choices, strict=True):
+            assert choice.message.content == text.partition(end)[0] or end not in text
+        assert (cut.choices[0].message.content, cut.choices[0].finish_reason) == (texts[0].partition(end)[0], "stop")
+        shape = {"type": "object", "properties": {"grade": {"enum": [1, 2]}}, "required": ["grade"],
+                 "additionalProperties": False}  # fmt: skip
+        formed: Any = {"type": "json_schema", "json_schema": {"name": "grade", "schema": shape}}
+        told = client.chat.completions.create(**drawn, max_tokens=40, response_format=formed)
+        assert json.loads(told.choices[0].message.content or "") in ({"grade": 1}, {"grade": 2})
+        formed["json_schema"]["schema"] = {"type": "no such type"}
+        with pytest.raises(openai.UnprocessableEntityError, match="no such type") as refused:
+            client.chat.completions.create(**drawn, response_format=formed)
+        assert refused.value.param == "response_format"
         decision = client.decisions.create(
             model="scout",
             input=[{"role": "user", "content": [{"type": "input_text", "text": "a red square"}]}],
@@ -565,6 +591,50 @@ def test_chat_completions_and_decisions_by_the_openai_client() -> None:
         assert [each.type for each in decision.answers] == ["predicate", "choice", "score"]
         assert client.models.list().data[0].id == "scout"
         client.close()
+
+
+HELLO = {"messages": [{"role": "user", "content": "Hello"}]}
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "told"),
+    [
+        ({"max_tokens": -1}, "max_tokens", "one token or more"),
+        ({"max_completion_tokens": 0}, "max_completion_tokens", "one token or more"),
+        ({"temperature": -0.5}, "temperature", "temperature of 0 or more"),
+        ({"top_p": 1.5}, "top_p", "from 0 to 1"),
+        ({"seed": "x"}, "seed", "expected a number"),
+        ({"n": 0}, "n", "from 1 to 128"),
+        ({"n": True}, "n", "from 1 to 128"),
+        ({"stop": ["a", ""]}, "stop", "not empty"),
+        ({"stop": 3}, "stop", "not empty"),
+        ({"stream": True}, "stream", "does not support 'stream'"),
+        ({"logprobs": True, "top_logprobs": 3}, "logprobs", "does not support 'logprobs'"),
+        ({"tools": [{"type": "function"}]}, "tools", "does not support 'tools'"),
+        ({"logit_bias": {"5": -100}}, "logit_bias", "does not support"),
+        ({"presence_penalty": 0.5}, "presence_penalty", "does not support"),
+        ({"maxtokens": 5}, "maxtokens", "did you mean 'max_tokens'"),
+        ({"top_k": 5}, "top_k", "does not know 'top_k'"),
+        ({"response_format": {"type": "xml"}}, "response_format.type", "use text, json_object or json_schema"),
+        ({"response_format": {"type": "json_schema"}}, "response_format.json_schema", "expected an object"),
+        (
+            {"messages": [{"role": "assistant", "content": "x", "tool_calls": [{}]}]},
+            "messages[0].tool_calls",
+            "'tool_calls'",
+        ),
+    ],
+)
+def test_what_a_chat_asks_is_done_or_refused_by_name(body: dict[str, Any], field: str, told: str) -> None:
+    with pytest.raises(Refused, match=told) as refused:
+        contracts.chat_asked({**HELLO, **body})
+    assert (refused.value.status, refused.value.field) == (422, field)
+
+
+def test_what_asks_for_nothing_is_no_reason_to_refuse() -> None:
+    nothing: dict[str, Any] = {"stream": False, "logprobs": False, "tools": [], "tool_choice": "none", "stop": None}
+    nothing |= {"n": None, "presence_penalty": 0.0, "response_format": {"type": "text"}, "functions": None, "user": "a"}
+    (request,), stop = contracts.chat_asked({**HELLO, **nothing})
+    assert (request.schema, request.sampling, stop) == (None, Sampling(), [])
 
 
 COUNTED = ("dikast_pending", "dikast_verdicts_total")

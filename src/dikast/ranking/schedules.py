@@ -203,7 +203,12 @@ SCHEDULES: dict[str, Schedule] = {
 
 
 def schedule_named(name: str) -> Schedule:
-    """The schedule of this name; UserError for any other."""
+    """The schedule of this name; UserError for any other, and for `auto`, which is of files."""
+    if name == "auto":
+        raise UserError(
+            "schedule auto measures the judge on a pilot of a file's items (`dikast rank`, `dikast.rank`): for one item"
+            f" name one of {', '.join(SCHEDULES)}"
+        )
     if name not in SCHEDULES:
         raise UserError(f"schedule {hint(name, list(SCHEDULES))}")
     return SCHEDULES[name]

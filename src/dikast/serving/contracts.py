@@ -5,16 +5,31 @@ import math
 import re
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
+from dikast.core.canonical import fingerprint
 from dikast.core.errors import DataError, UserError
 from dikast.core.message import Message, Span
 from dikast.core.part import Image, Text, content_from
+from dikast.core.text import near_miss
 from dikast.engines.base import Completion, Readout, Request, Sampling
 from dikast.serving.messages import Refused
 
 _MOST_ANSWERS = 1024
 _count = itertools.count()
+_MOST_REPLIES = 128
+_CHAT = (  # what is read, and what no answer depends on
+    "messages", "temperature", "top_p", "seed", "max_tokens", "max_completion_tokens", "n", "stop", "response_format",
+    "model", "user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key",
+    "prompt_cache_retention", "parallel_tool_calls", "stream_options",
+)  # fmt: skip
+_CHAT_OFF: Mapping[str, Sequence[Any]] = {  # with the values that ask for nothing
+    "stream": (False,), "logprobs": (False,), "top_logprobs": (0,), "tools": ([],), "tool_choice": ("none", "auto"),
+    "functions": ([],), "function_call": ("none", "auto"), "frequency_penalty": (0,), "presence_penalty": (0,),
+    "logit_bias": ({},), "modalities": (["text"],),
+}  # fmt: skip
+_WRONG = ("context_length", "bad_request", "no_vision", "bad_media", "chat_template")  # kinds of errors of a request
 
 
 class Offered(NamedTuple):
@@ -241,44 +256,102 @@ def usage_of(completions: Sequence[Completion]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def chat_asked(body: Mapping[str, Any]) -> Request:
-    """The request of `POST /v1/chat/completions`."""
-    if body.get("stream"):
-        raise Refused(422, "this server does not support streaming: leave out 'stream'", "stream")
+class Chat(NamedTuple):
+    """What `POST /v1/chat/completions` asks: a request for each of its `n` replies, which end before any of `stop`."""
+
+    requests: list[Request]
+    stop: list[str]
+
+
+def chat_asked(body: Mapping[str, Any]) -> Chat:
+    """The requests of `POST /v1/chat/completions`. Refused (422), naming the field, for what is not done here.
+
+    With a `seed` the same question has the same replies; without, each is drawn anew.
+    """
+    _check_chat(body)
     messages = []
     for i, each in enumerate(_list(body.get("messages"), "messages")):
-        one = _object(each, f"messages[{i}]")
-        messages.append(_message(one.get("role"), one.get("content"), f"messages[{i}]"))
+        turn = _object(each, f"messages[{i}]")
+        for name in ("tool_calls", "function_call", "audio"):
+            if turn.get(name):
+                raise Refused(422, f"this server does not support {name!r}: leave it out", f"messages[{i}].{name}")
+        messages.append(_message(turn.get("role"), turn.get("content"), f"messages[{i}]"))
     told: dict[str, Any] = {}
-    for name, kinds, ours in (
-        ("temperature", (int, float), "temperature"), ("top_p", (int, float), "top_p"), ("seed", (int,), "seed"),
-        ("max_tokens", (int,), "max_tokens"), ("max_completion_tokens", (int,), "max_tokens"),
-    ):  # fmt: skip
+    for name in ("temperature", "top_p", "seed", "max_tokens", "max_completion_tokens"):
         if (value := body.get(name)) is not None:
+            kinds = (int, float) if name in ("temperature", "top_p") else int
             if isinstance(value, bool) or not isinstance(value, kinds):
                 raise Refused(422, f"expected a number, got {value!r:.40}", name)
-            told[ours] = value
-    try:
-        sampling = Sampling(**told)
-    except UserError as error:
-        raise Refused(422, str(error)) from None
-    return Request(f"chat-{next(_count)}", tuple(messages), sampling)
+            one: dict[str, Any] = {"max_tokens" if name == "max_completion_tokens" else name: value}
+            try:
+                Sampling(**one)
+            except UserError as error:
+                raise Refused(422, str(error), name) from None
+            told |= one
+    stop = body.get("stop") or []
+    stop = [stop] if isinstance(stop, str) else stop
+    if not isinstance(stop, list) or not all(isinstance(each, str) and each for each in stop):
+        raise Refused(422, "expected a text that is not empty, or a list of such texts", "stop")
+    n = body.get("n")
+    n = 1 if n is None else n
+    if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= _MOST_REPLIES:
+        raise Refused(422, f"expected a whole number from 1 to {_MOST_REPLIES}, got {n!r:.40}", "n")
+    drawn = [*told.items(), body["messages"], body.get("response_format")]
+    key = next(_count) if body.get("seed") is None else fingerprint(drawn)
+    asked = Request("", tuple(messages), Sampling(**told), schema=_schema(body.get("response_format")))
+    return Chat([replace(asked, key=f"chat-{key}-{i}") for i in range(n)], stop)
 
 
-def chat_told(completion: Completion, model: str) -> dict[str, Any]:
-    """A completion as OpenAI's clients expect it. Refused (502) for one that failed."""
-    if completion.error is not None:
-        wrong = completion.error.kind in ("context_length", "bad_request")
-        raise Refused(400 if wrong else 502, str(completion.error))
-    usage = completion.usage
+def _check_chat(body: Mapping[str, Any]) -> None:
+    for name, value in body.items():
+        if value is None or name in _CHAT or value in _CHAT_OFF.get(name, ()):
+            continue
+        if name in _CHAT_OFF:
+            raise Refused(422, f"this server does not support {name!r}: leave it out", name)
+        near = near_miss(name, _CHAT)
+        cure = f"did you mean {near!r}?" if near else "leave it out"
+        raise Refused(422, f"this server does not know {name!r}: {cure}", name)
+
+
+def _schema(given: object) -> Mapping[str, Any] | None:
+    """The JSON schema that a reply must follow; None for text."""
+    if given is None:
+        return None
+    one = _object(given, "response_format")
+    kind = one.get("type")
+    if kind == "json_schema":
+        held = _object(one.get("json_schema"), "response_format.json_schema")
+        return _object(held.get("schema"), "response_format.json_schema.schema")
+    if kind not in ("text", "json_object"):
+        told = f"{kind!r:.40} is not a format: use text, json_object or json_schema"
+        raise Refused(422, told, "response_format.type")
+    return {"type": "object"} if kind == "json_object" else None
+
+
+def chat_told(completions: Sequence[Completion], stop: Sequence[str], model: str) -> dict[str, Any]:
+    """Completions as OpenAI's clients expect them. Refused for one that failed: 400 or 422 where its request is wrong,
+    else 502.
+    """
+    for each in completions:
+        if each.error is not None:
+            status = {"schema": 422, **dict.fromkeys(_WRONG, 400)}.get(each.error.kind, 502)
+            raise Refused(status, str(each.error), "response_format" if status == 422 else "")
+    tokens_in, tokens_out = completions[0].usage.tokens_in, sum(each.usage.tokens_out for each in completions)
     return {
-        "id": completion.key, "object": "chat.completion", "created": int(time.time()), "model": model,
-        "choices": [{
-            "index": 0, "finish_reason": completion.finish, "logprobs": None,
-            "message": {"role": "assistant", "content": completion.text, "refusal": completion.refusal or None},
-        }],
+        "id": completions[0].key, "object": "chat.completion", "created": int(time.time()), "model": model,
+        "choices": [_choice(place, each, stop) for place, each in enumerate(completions)],
         "usage": {
-            "prompt_tokens": usage.tokens_in, "completion_tokens": usage.tokens_out,
-            "total_tokens": usage.tokens_in + usage.tokens_out,
+            "prompt_tokens": tokens_in, "completion_tokens": tokens_out, "total_tokens": tokens_in + tokens_out,
+        },
+    }  # fmt: skip
+
+
+def _choice(place: int, completion: Completion, stop: Sequence[str]) -> dict[str, Any]:
+    ends = [at for each in stop if (at := completion.text.find(each)) >= 0]
+    return {
+        "index": place, "finish_reason": "stop" if ends else completion.finish, "logprobs": None,
+        "message": {
+            "role": "assistant", "content": completion.text[: min(ends, default=None)],
+            "refusal": completion.refusal or None,
         },
     }  # fmt: skip

@@ -24,7 +24,7 @@ from dikast.engines.wrapper import found_in
 from dikast.ranking.comparisons import VALUES
 from dikast.ranking.rank_file import check_values
 from dikast.ranking.rank_options import RankOptions
-from dikast.ranking.schedules import SCHEDULES
+from dikast.ranking.schedules import schedule_named
 from dikast.rewards.reward import MissingVerdict, Scored
 from dikast.rewards.trainers import Missing, openrlhf_answer, reply_of
 from dikast.serving import contracts
@@ -216,19 +216,22 @@ class Server:
 
     async def rank(self, body: Mapping[str, Any]) -> Any:
         """`POST /v1/rank`: the order of an item's responses by a `schedule` of pairs, and `values` of a comparison."""
-        schedule, values = _named(body, "schedule", SCHEDULES), _named(body, "values", VALUES)
+        schedule, values = body.get("schedule"), _named(body, "values", VALUES)
+        try:
+            by = schedule_named("full" if schedule is None else str(schedule))
+        except UserError as error:
+            raise Refused(422, str(error), "schedule") from None
         try:
             check_values(self.desk.judge, RankOptions(values=values or "auto"))
         except UserError as error:
             raise Refused(422, str(error), "values") from None
         spelt = {k: v for k, v in body.items() if k not in ("schedule", "values")}
         items, several = items_of(spelt, self.allowed, 2)
-        by = SCHEDULES[schedule or "full"]
         check_questions(sum(by.in_all(len(each.responses)) for each in items) * self.desk.judge.samples)
         found = []
         for i, each in enumerate(items):
             try:
-                found.append(await self.desk.ranking(each, schedule or "full", values))
+                found.append(await self.desk.ranking(each, by.name, values))
             except UserError as error:
                 raise Refused(422, str(error), f"items[{i}].responses" if several else "responses") from None
         told = [{**asdict(each), "left_out": {str(k): v for k, v in each.left_out.items()}} for each in found]
@@ -277,8 +280,8 @@ class Server:
         """`POST /v1/chat/completions`, for a model that runs in this process."""
         if self.desk.judge.engine.identity().get("engine") != "local":
             raise Refused(404, "the judge's model runs on another server: ask that server for completions")
-        (completion,) = await self.desk.completions([contracts.chat_asked(body)])
-        return contracts.chat_told(completion, self._model(body))
+        asked = contracts.chat_asked(body)
+        return contracts.chat_told(await self.desk.completions(asked.requests), asked.stop, self._model(body))
 
     async def models(self, body: Mapping[str, Any]) -> Any:
         """`GET /v1/models`."""
