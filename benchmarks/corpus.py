@@ -1,7 +1,8 @@
-"""Speed and memory of `corpus build` and `corpus convert`: `python -m benchmarks.corpus [speed | convert | million]`.
+"""Speed and memory of `corpus build`, `check` and `convert`: `python -m benchmarks.corpus [speed | convert | ...]`.
 
 Seconds are of processor time of one process with one thread. The teacher answers at once, so that what is measured is
-everything else: prompts, journals, reading of replies, filters, items. `million` needs about 12 GB of disk.
+everything else: prompts, journals, reading of replies, filters, items. `million` needs about 12 GB of disk. In
+`pictures` the world of scenes is the teacher, and draws its pictures: 100,000 rows of the recipe `perception`.
 """
 
 import argparse
@@ -9,7 +10,7 @@ import random
 import resource
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from dikast.corpus.dedup.text_dedup import Index
 from dikast.corpus.pipeline.build import build
 from dikast.corpus.pipeline.recipe_file import load_recipe
 from dikast.corpus.pipeline.stage import StageReport
+from dikast.corpus.quality.check import check_file
+from dikast.corpus.quality.data_card import card
 from dikast.engines.base import Completion, Request
 
 LEVELS = {
@@ -150,21 +153,51 @@ def million(rubrics: int = 100_000) -> None:
               f" peak {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")  # fmt: skip
 
 
+def pictures(rubrics: int = 10_000) -> None:
+    """Resident memory through a build of the recipe `perception` by the world of scenes, and through its data card."""
+    with tempfile.TemporaryDirectory(prefix="dikast-corpus-") as folder:
+        path, out = Path(folder) / "recipe.yaml", Path(folder) / "out"
+        told = {"recipe": "perception", "teacher": "world:scenes", "take": rubrics // 2, "per_image": 2,
+                "instructions": 2}  # fmt: skip
+        path.write_bytes(orjson.dumps(told))
+        began, steps = time.process_time(), rubrics
+
+        def tell(report: StageReport) -> None:
+            if report.accepted % steps == 1:
+                print(f"{report.name} {report.accepted:>9,}: {resident():.0f} MB,"
+                      f" {time.process_time() - began:,.0f} s", flush=True)  # fmt: skip
+
+        built = build(load_recipe(path), out, progress=tell)
+        seconds = time.process_time() - began
+        print(f"{built.items:,} items of {dict(built.dropped)} dropped, {seconds:,.0f} s,"
+              f" {built.items / seconds:,.0f} rows/s, at the end {resident():.0f} MB,"
+              f" peak {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB", flush=True)  # fmt: skip
+        began = time.process_time()
+        print(card(check_file(str(out / "items.jsonl")), title="pictures"))
+        print(f"check and card: {time.process_time() - began:,.0f} s, at the end {resident():.0f} MB,"
+              f" peak {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")  # fmt: skip
+
+
 def resident() -> float:
     """Resident memory of this process, in MB."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * resource.getpagesize() / 2**20
 
 
+MEASURES: dict[str, Callable[..., None]] = {
+    "speed": speed, "convert": convert, "million": million, "pictures": pictures,
+}  # fmt: skip
+
+
 def main() -> None:
-    """Measure what is named, all but `million` by default."""
+    """Measure what is named, `speed` and `convert` by default."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", nargs="*", default=["speed", "convert"], choices=["speed", "convert", "million"])
+    parser.add_argument("what", nargs="*", default=["speed", "convert"], choices=list(MEASURES))
     parser.add_argument("--rubrics", type=int, default=0, help="Rubrics of the build, each with 10 items.")
     told = parser.parse_args()
     for name in told.what:
         size = {"rubrics": told.rubrics} if told.rubrics and name != "convert" else {}
-        {"speed": speed, "convert": convert, "million": million}[name](**size)
+        MEASURES[name](**size)
 
 
 if __name__ == "__main__":

@@ -6,9 +6,9 @@ values the numbers are stored unchanged. Media that several examples of a shard 
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,7 @@ MEDIA = np.dtype([("kind", "<i4"), ("floats", "<i8"), ("ints", "<i8")])
 _MOST_ROWS = 8192
 _MOST_FLOATS = 64 * 2**20
 _MOST_VALUES = 2**16
+_MOST_OPEN = 64  # files of a folder that are mapped at a time, each of which holds a descriptor
 
 
 class ShardWriter:
@@ -131,22 +132,21 @@ def _places(table: NDArray[np.float32], array: NDArray[np.float32]) -> NDArray[n
 
 
 class Shard:
-    """One shard, memory-mapped."""
+    """One shard, whose tokens and floats `mapped` maps into memory by their path."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, mapped: Callable[[Path], NDArray[Any]]) -> None:
+        self.folder, self._mapped = folder, mapped
         self.rows = np.load(folder / "rows.npy")
-        self._tokens = np.load(folder / "tokens.npy", mmap_mode="r")
         self._media = np.load(folder / "media.npy")
         self._kinds = orjson.loads((folder / "kinds.json").read_bytes())
         self._ints = np.load(folder / "ints.npy")
         self._table = np.load(folder / "table.npy")
-        self._floats = np.load(folder / "floats.npy", mmap_mode="r")
 
     def ids(self, i: int) -> NDArray[Any]:
         """Token ids of a row."""
         row = self.rows[i]
-        return np.asarray(self._tokens[row["start"] : row["start"] + row["length"]])
+        tokens = self._mapped(self.folder / "tokens.npy")
+        return np.asarray(tokens[row["start"] : row["start"] + row["length"]])
 
     @cached_property
     def openings(self) -> NDArray[np.int64]:
@@ -176,10 +176,11 @@ class Shard:
             return {}
         kind, float_at, int_at = (int(value) for value in self._media[place])
         found: dict[str, torch.Tensor] = {}
+        floats = self._mapped(self.folder / "floats.npy")
         for name, about in self._kinds[kind]["tensors"].items():
             size = int(np.prod(about["shape"]))
             if about["dtype"].startswith("float"):
-                stored = np.asarray(self._floats[float_at : float_at + size])
+                stored = np.asarray(floats[float_at : float_at + size])
                 flat: NDArray[Any] = self._table[stored] if len(self._table) else stored.copy()
                 float_at += size
             else:
@@ -198,8 +199,9 @@ class Shards:
 
     @classmethod
     def open(cls, folder: Path) -> "Shards":
-        """Memory-map all shards of a folder."""
-        return cls(folder, tuple(Shard(path) for path in sorted(folder.glob("shard-*"))))
+        """All shards of a folder, of which the last used are memory-mapped."""
+        mapped = lru_cache(_MOST_OPEN)(partial(np.load, mmap_mode="r"))
+        return cls(folder, tuple(Shard(path, mapped) for path in sorted(folder.glob("shard-*"))))
 
     @cached_property
     def shown(self) -> str:
