@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -185,3 +186,33 @@ def test_a_pilot_is_drawn_from_items_of_every_size() -> None:
     assert set(draw_pilot(sizes, seed=1)) != set(drawn)
     assert len(draw_pilot(dict.fromkeys(sizes, 2))) == 40
     assert set(draw_pilot({f"i{n}": n + 3 for n in range(30)})) < {f"i{n}" for n in range(30)}
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        ({"goal": "worst"}, "goal='worst': known: best, best-and-worst, order"),
+        ({"goal": "bets"}, "goal='bets': did you mean 'best'"),
+        ({"k": 0}, "k=0: expected a whole number of at least 2"),
+        ({"k": 1}, "k=1: expected a whole number of at least 2"),
+        ({"k": 2.5}, r"k=2\.5: expected a whole number"),
+        ({"items": 0}, "items=0: expected a whole number of at least 1"),
+        ({"read": "logits"}, "read='logits': did you mean 'logit'"),
+        ({"budget": 0}, "0 comparisons are too few to rank 4 responses: allow at least 3"),
+        ({"budget": -3}, "-3 comparisons are too few"),
+    ],
+)
+def test_what_cannot_be_planned_names_the_argument(told: dict[str, Any], message: str) -> None:
+    given: dict[str, Any] = {"goal": "best", "k": 4, "judge": PUBLISHED, "items": 30, **told}
+    with pytest.raises(UserError, match=message):
+        plan(given.pop("goal"), given.pop("k"), given.pop("judge"), **given)
+
+
+def test_what_cannot_be_simulated_names_the_argument() -> None:
+    with pytest.raises(UserError, match="k=4: the schedule ends needs 5 responses"):
+        simulate(SCHEDULES["ends"], 4, PUBLISHED)
+    with pytest.raises(UserError, match="items=0"):
+        simulate(SCHEDULES["full"], 4, PUBLISHED, items=0)
+    for name, value in (("gain", math.nan), ("noise", -1.0), ("bias", math.inf), ("graded", math.nan)):
+        with pytest.raises(UserError, match=f"JudgeModel: {name} is a number"):
+            replace(PUBLISHED, **{name: value})

@@ -61,7 +61,10 @@ class Distribution:
 
 
 def logit(distribution: Mapping[str, float], first: str, second: str) -> float:
-    """Ln p(first) - ln p(second), in nats; a tie label takes no part."""
+    """Ln p(first) - ln p(second), in nats, from -27.6 to 27.6: a probability below `FLOOR` counts as that.
+
+    A tie label takes no part.
+    """
     return math.log(max(distribution[first], FLOOR)) - math.log(max(distribution[second], FLOOR))
 
 

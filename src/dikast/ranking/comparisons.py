@@ -1,7 +1,8 @@
 """Comparisons of an item's responses, and their least-squares strengths.
 
 A comparison shows response `first` before response `second`. Its value says by how much the first is preferred; it is
-modelled as value = strength[first] - strength[second] + slot bias + noise, and fitted by least squares.
+modelled as value = strength[first] - strength[second] + slot bias + noise, and fitted by least squares. Logits are
+clipped at 27.6 nats (`judging.label_scores.logit`).
 """
 
 import math

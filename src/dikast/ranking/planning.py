@@ -9,12 +9,12 @@ import numpy as np
 
 from dikast.core.confidence import normal_quantile
 from dikast.core.errors import UserError
-from dikast.core.text import counted
+from dikast.core.text import counted, hint
 from dikast.ranking.comparisons import Comparison, Values
 from dikast.ranking.graded_strengths import GradeLine
 from dikast.ranking.pooled import Pooled
 from dikast.ranking.schedules import SCHEDULES
-from dikast.ranking.simulation import Goal, JudgeModel, Read, Simulated, simulate
+from dikast.ranking.simulation import GOALS, Goal, JudgeModel, Read, Simulated, check_sizes, simulate
 
 SYSTEMATIC = 0.3  # assumed, in standard deviations of quality: comparisons alone do not identify it
 _SEEN = math.hypot(1, SYSTEMATIC)  # standard deviation of quality and the systematic error
@@ -65,7 +65,8 @@ def plan(
 
     budget: half of a full round robin by default; grades count as comparisons do. Of schedules within .01 of the best
     the cheapest is chosen. The full round robin is simulated too, to compare with. Where k is above 32, fewer items are
-    simulated, and `top`, `ends` and `graded` are not. UserError if the budget is too small for any, or k too large.
+    simulated, and `top`, `ends` and `graded` are not. UserError if the budget is too small for any, or k too large, and
+    for arguments that cannot be simulated.
 
     A schedule is simulated as it is used for the goal (`Schedule.seeking`).
     Schedules that begin with grades are left out where `judge.graded` is infinite. Else grades and comparisons may
@@ -73,6 +74,9 @@ def plan(
     compared with the full round robin, and ordered by the mean; those that are .015 below another in the worse case are
     left out.
     """
+    check_sizes(k, items, read)
+    if goal not in GOALS:
+        raise UserError(f"goal={goal!r}: {hint(str(goal), GOALS)}")
     if told := SCHEDULES["knockout"].too_many(k):  # no schedule takes more
         raise UserError(told)
     most = k * (k - 1) // 2 if budget is None else budget

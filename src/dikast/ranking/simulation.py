@@ -3,11 +3,13 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
 from dikast.audit.statistics.concordance import kendall_tau_b
+from dikast.core.errors import UserError
+from dikast.core.text import counted, hint
 from dikast.judging.summary import Rate
 from dikast.ranking.comparisons import Comparison, Floats, OrderedPair, Values
 from dikast.ranking.schedules import SCHEDULES, Schedule
@@ -32,7 +34,8 @@ class JudgeModel:
     It sees quality + systematic * (an error of its own about each response, always the same); when it compares it sees
     compared * (a second such error) more. A comparison of i and j, shown in this order, has the logit
     gain * (seen_i - seen_j) + bias + noise * (fresh error); a grade is seen + graded * (fresh error), and infinite
-    `graded` means that there are none. All errors are standard normal; gain, bias and noise are in nats.
+    `graded` means that there are none. All errors are standard normal; gain, bias and noise are in nats. UserError for
+    a NaN, for other infinite ones, and for negative sizes of errors.
     """
 
     gain: float
@@ -41,6 +44,12 @@ class JudgeModel:
     systematic: float
     graded: float = 0.8
     compared: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("gain", "bias", "noise", "systematic", "graded", "compared"):
+            value, error = getattr(self, name), name not in ("gain", "bias")
+            if not (math.isfinite(value) or (name == "graded" and value == math.inf)) or (error and value < 0):
+                raise UserError(f"JudgeModel: {name} is a number{' of 0 or more' if error else ''}, got {value!r}")
 
 
 class Simulated(NamedTuple):
@@ -56,8 +65,12 @@ def simulate(
     """Play the schedule on so many items with k responses each.
 
     The same seed draws the same items and errors, whatever the schedule, so that schedules differ by their merits. A
-    schedule that fits grades has a pilot besides, which is not counted.
+    schedule that fits grades has a pilot besides, which is not counted. UserError for fewer than one item, a `read`
+    that is not known, and a k that the schedule does not take.
     """
+    check_sizes(k, items, read)
+    if k < schedule.least:
+        raise UserError(f"k={k}: the schedule {schedule.name} needs {counted(schedule.least, 'response')}")
     rng, n = np.random.default_rng([seed, k]), items + _PILOT
     quality = rng.standard_normal((n, k))
     seen = quality + judge.systematic * rng.standard_normal((n, k))
@@ -85,6 +98,15 @@ def simulate(
         for at in range(items)
     ]
     return Simulated(_goals(orders, quality[:items]), calls / items)
+
+
+def check_sizes(k: int, items: int, read: str) -> None:
+    """UserError, naming the argument, for what cannot be simulated."""
+    for name, value, least in (("k", k, 2), ("items", items, 1)):
+        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
+            raise UserError(f"{name}={value!r}: expected a whole number of at least {least}")
+    if read not in get_args(Read):
+        raise UserError(f"read={read!r}: {hint(str(read), get_args(Read))}")
 
 
 def _compared(
