@@ -1,10 +1,7 @@
 """The labelling pages: one question with its buttons, and the owner's figures; they work without JavaScript."""
 
-import base64
-import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib.resources import files
 from typing import NamedTuple
 
 import jinja2
@@ -13,9 +10,10 @@ from markupsafe import Markup
 from dikast.annotation.label_store import Due
 from dikast.annotation.labelling_questions import Kind, ToLabel
 from dikast.annotation.marks import words_of
+from dikast.core.html.page_templates import asset, asset_hash, template_environment
 from dikast.core.part import Content, Video, images_of, text_of
-from dikast.core.text import printable
 
+_ROOM = "dikast.annotation"
 _SHOWN = {"a": "Left is better", "b": "Right is better", "tie": "About equal"}
 _FOUND = {"right": "Right", "wrong": "Wrong", "unclear": "Cannot tell"}
 _ASKED = {
@@ -126,7 +124,7 @@ def buttons(question: ToLabel) -> list[Button]:
 
 def policy() -> str:
     """The content security policy of the pages: their own style, script, pictures and forms, and nothing else."""
-    style, script = (_sha256(_asset(name)) for name in ("annotate.css", "annotate.js"))
+    style, script = (asset_hash(_asset(name)) for name in ("annotate.css", "annotate.js"))
     return (
         f"default-src 'none'; img-src 'self'; media-src 'self'; style-src '{style}'; script-src '{script}'; "
         "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -141,20 +139,9 @@ def _page(kind: str, **values: object) -> str:
 @cache
 def _template() -> jinja2.Template:
     """Compiled once: that takes longer than a page."""
-    environment = jinja2.Environment(
-        autoescape=True, finalize=_visible, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    return environment.from_string(_asset("annotate.html.j2"))
-
-
-def _visible(value: object) -> object:
-    return printable(value) if type(value) is str else value
+    return template_environment(_ROOM).get_template("annotate.html.j2")
 
 
 @cache
 def _asset(name: str) -> str:
-    return files("dikast.annotation").joinpath(name).read_text("utf-8")
-
-
-def _sha256(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return asset(_ROOM, name)

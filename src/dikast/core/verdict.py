@@ -161,7 +161,7 @@ class Verdict:
 
     def _repr_html_(self) -> str:
         """As notebooks show it: the verdict, its distribution as bars, the feedback."""
-        from dikast.core.notebook import verdict_html
+        from dikast.core.html.notebook import verdict_html
 
         return verdict_html(self)
 
@@ -230,7 +230,7 @@ class Preference:
 
     def _repr_html_(self) -> str:
         """As notebooks show it: the joint verdict and that of each order."""
-        from dikast.core.notebook import preference_html
+        from dikast.core.html.notebook import preference_html
 
         return preference_html(self)
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-import jinja2
 import orjson
 from markupsafe import Markup
 
+from dikast.core.html.page_templates import asset, asset_hash, template_environment
 from dikast.core.item import Item
 from dikast.core.media import resolved
 from dikast.core.part import Content, Image, Video, text_of
@@ -24,7 +24,7 @@ from dikast.probes.abilities import ABOUT, BAR, FLOOR, TOLERANCE, Ability, goodn
 from dikast.probes.judge_proof import Proof, prove
 from dikast.probes.probe_options import ProveOptions
 from dikast.surface.report.conclusions.light import Conclusion
-from dikast.surface.report.page import asset, asset_hash, page_text
+from dikast.surface.report.page import ROOM
 from dikast.surface.report.subject import judged_on
 from dikast.worlds.ability_items import write_abilities
 
@@ -67,11 +67,8 @@ def prove_judge(
 
 def render(proof: Proof, date: str = "") -> str:
     """The page as one HTML file: no script, no network, every text escaped. `date`: of the last verdict."""
-    style = asset("page.css") + asset("prove.css", "dikast.surface")
-    environment = jinja2.Environment(
-        autoescape=True, finalize=page_text, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    return environment.from_string(asset("prove.html.j2", "dikast.surface")).render(
+    style = asset(ROOM, "page.css") + asset("dikast.surface", "prove.css")
+    return template_environment("dikast.surface").get_template("prove.html.j2").render(
         proof=proof, found=proof_conclusion(proof), about=ABOUT, date=date, floor=FLOOR, bar=BAR, wide=_WIDE,
         rows=[(each, _ruler(each)) for each in proof.abilities], notes=proof.table().notes,
         sets=[(each, _example(each, proof)) for each in proof.abilities if each.told != "not asked"],

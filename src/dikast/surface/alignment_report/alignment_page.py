@@ -1,16 +1,12 @@
 """The page of an alignment: a one-sentence result, figures by round, replies before and after."""
 
-import base64
-import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jinja2
 import orjson
 from markupsafe import Markup
 
@@ -18,18 +14,20 @@ from dikast.alignment.align import PLAN, REPORT
 from dikast.alignment.round_pairs import SAMPLES
 from dikast.alignment.round_report import HELD, MEASURES, read_measured
 from dikast.core.errors import DataError, UserError
+from dikast.core.html.page_templates import asset, asset_hash, template_environment
 from dikast.core.item import Item
 from dikast.core.part import Text, text_of
 from dikast.core.records import read_items, write_file
 from dikast.core.runs.last_verdict import LastVerdict, moment
 from dikast.core.runs.run_files import AGAIN, check
 from dikast.core.runs.schema import RateForm, fields_misfit, misfit
-from dikast.core.text import markdown, printable
+from dikast.core.text import markdown
 from dikast.surface.report.conclusions.light import Conclusion
 from dikast.surface.report.contents import Thumb, Thumbs, clipped
 from dikast.surface.report.subject import day_of
 
 KINDS = (".html", ".md", ".json")
+_ROOM = "dikast.surface.alignment_report"
 _SHOWN = 10  # prompts whose replies stand side by side
 _FIGURES = {
     "reward": "The judge's reward (goodness, 0 to 1)",
@@ -307,21 +305,12 @@ def _said(row: Mapping[str, Any]) -> str:
 
 
 def _html(folder: Path, report: Mapping[str, Any], rounds: Sequence[Mapping[str, Any]], title: str) -> str:
-    style = "\n".join(
-        files("dikast.surface").joinpath(*place).read_text("utf-8")
-        for place in (("report", "page.css"), ("alignment_report", "alignment.css"))
-    )
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
-        finalize=lambda value: printable(value) if type(value) is str else value,
-    )  # fmt: skip
+    style = asset("dikast.surface.report", "page.css") + "\n" + asset(_ROOM, "alignment.css")
     head, rows = _table(rounds)
     figures = [(told, _figure(points, told)) for name, told in _FIGURES.items() if (points := _points(rounds, name))]
     name, beside = _beside(folder, rounds)
-    template = files("dikast.surface.alignment_report").joinpath("alignment.html.j2").read_text("utf-8")
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    return environment.from_string(template).render(
-        title=title, version=version("dikast"), style=Markup(style), style_hash=f"sha256-{digest}",
+    return template_environment(_ROOM).get_template("alignment.html.j2").render(
+        title=title, version=version("dikast"), style=Markup(style), style_hash=asset_hash(style),
         found=verdict(report, rounds), who=_who(report), date=_date(folder, rounds[-1]), facts=_facts(report, rounds),
         head=head, rows=rows, figures=figures,
         dropped=_dropped(rounds), last=name, beside=beside,

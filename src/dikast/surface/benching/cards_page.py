@@ -4,27 +4,24 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-import jinja2
 from markupsafe import Markup
 
 from dikast.audit.rendering import Audit, shown
 from dikast.audit.results import Accuracy
 from dikast.benches.scorecard import Scorecard
+from dikast.core.html.page_templates import asset, asset_hash, template_environment
 from dikast.surface.report.collect import RunPage
 from dikast.surface.report.conclusions.light import Conclusion
 from dikast.surface.report.conclusions.of_judge import of_judge
 from dikast.surface.report.headline import main_figure
-from dikast.surface.report.page import asset, asset_hash, page_text
+from dikast.surface.report.page import ROOM
 from dikast.surface.report.subject import judged_on
 
 
 def cards_page(cards: Sequence[Scorecard]) -> str:
     """The page of scorecards: the conclusion of each, then each with the tables of its audit."""
-    style = asset("page.css")
-    environment = jinja2.Environment(
-        autoescape=True, finalize=page_text, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    return environment.from_string(asset("cards.html.j2", "dikast.surface.benching")).render(
+    style = asset(ROOM, "page.css")
+    return template_environment("dikast.surface.benching").get_template("cards.html.j2").render(
         cards=[(card, card_conclusion(card), judged_on(Path(card.audit.source))) for card in cards],
         style=Markup(style), style_hash=asset_hash(style), version=version("dikast"), shown=shown,
     )  # fmt: skip

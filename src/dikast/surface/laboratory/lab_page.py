@@ -4,24 +4,21 @@ from collections import Counter
 from collections.abc import Sequence
 from importlib.metadata import version
 
-import jinja2
 from markupsafe import Markup
 
+from dikast.core.html.page_templates import asset, asset_hash, template_environment
 from dikast.core.text import counted
 from dikast.lab import lab_report
 from dikast.lab.findings import UNDECIDED, Finding
-from dikast.surface.report.page import asset, asset_hash, page_text
+from dikast.surface.report.page import ROOM
 
 _LIGHTS = {"holds": "green", "fails": "red", UNDECIDED: "amber", "not run": "grey"}
 
 
 def lab_page(found: Sequence[Finding]) -> str:
     """The page of all experiments."""
-    style = asset("page.css")
-    environment = jinja2.Environment(
-        autoescape=True, finalize=page_text, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    return environment.from_string(asset("lab.html.j2", "dikast.surface.laboratory")).render(
+    style = asset(ROOM, "page.css")
+    return template_environment("dikast.surface.laboratory").get_template("lab.html.j2").render(
         found=found, headline=headline(found), lights=_LIGHTS, notice=lab_report.NOTICE, how=lab_report.HOW,
         rule=lab_report.rule, deciding=lab_report.deciding, compared=lab_report.compared, seeds=lab_report.seeds_named,
         reversed=lab_report.reversals_told, cost=lab_report.cost_told, unasked=lab_report.unasked_told,

@@ -1,12 +1,9 @@
 """The report as one HTML file: no network, no outside resource, all text from models escaped."""
 
-import base64
-import hashlib
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from importlib.metadata import version
-from importlib.resources import files
 from typing import NamedTuple
 
 import jinja2
@@ -16,7 +13,8 @@ from dikast.audit.estimate import Estimate
 from dikast.audit.rendering import Cell, Table, shown
 from dikast.audit.results import Agreement, Curve, Meeting, Orders, RaterPairs
 from dikast.audit.statistics.intervals import Resampling
-from dikast.core.text import one_line, printable
+from dikast.core.html.page_templates import asset, asset_hash, template_environment
+from dikast.core.text import one_line
 from dikast.surface.report import figures, headline
 from dikast.surface.report.claim_places import stretches
 from dikast.surface.report.collect import RunPage
@@ -29,14 +27,8 @@ from dikast.surface.report.queue import Entry
 from dikast.surface.report.standings import as_latex, as_markdown, board_of_judges, standings
 from dikast.surface.report.subject import Subject, subject
 
+ROOM = "dikast.surface.report"  # of the templates, and of the style that other pages share
 _NOTES = 2000  # bytes of what is said of the rows of a run
-
-
-def page_text(value: object) -> object:
-    """Text as the page shows it, from a file or a model: control characters are shown as escapes and cannot reverse the
-    text.
-    """
-    return printable(value) if type(value) is str else value
 
 
 class RenderedPage(NamedTuple):
@@ -53,7 +45,7 @@ def render(
 
     beside: the folder of the pages with the rows that this one does not hold (`embedded.rest_pages`), "" for none.
     """
-    script, style = asset("page.js"), asset("page.css")
+    script, style = asset(ROOM, "page.js"), asset(ROOM, "page.css")
     environment = page_environment()
     environment.globals.update(
         cards=headline.cards,
@@ -105,7 +97,7 @@ def render(
         shown=shown,
         labels_told=headline.labels_told,
     )
-    template = environment.from_string(asset("page.html.j2"))
+    template = environment.get_template("page.html.j2")
     values = dict(
         pages=pages,
         beside=side_by_side(pages),
@@ -140,11 +132,8 @@ def row_of(environment: jinja2.Environment) -> Callable[..., Markup]:
 
 
 def page_environment() -> jinja2.Environment:
-    """Templates that escape whatever they show and know the parts that pages share (`entry.html.j2`)."""
-    environment = jinja2.Environment(
-        autoescape=True, finalize=page_text, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
-        loader=jinja2.FunctionLoader(asset),
-    )  # fmt: skip
+    """The templates of the report with the parts that pages share (`entry.html.j2`)."""
+    environment = template_environment(ROOM)
     environment.globals.update(
         distribution=figures.distribution, one_line=one_line, stretches=stretches, clipped=clipped
     )
@@ -278,13 +267,3 @@ def _deep(value: float) -> str:
 def _curve(curve: Curve, *, diagonal: bool) -> Markup:
     points = [(each.x, each.y.value, each.y.low, each.y.high) for each in curve.points]
     return figures.curve(points, curve.across, curve.up, diagonal=diagonal)
-
-
-def asset(name: str, room: str = "dikast.surface.report") -> str:
-    """A file of a room: a template, a style or a script."""
-    return files(room).joinpath(name).read_text("utf-8")
-
-
-def asset_hash(text: str) -> str:
-    """What a Content-Security-Policy names an inline style or script by."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -15,6 +15,7 @@ import jinja2
 from markupsafe import Markup
 
 from dikast.core.errors import DataError, UserError
+from dikast.core.html.page_templates import asset, asset_hash
 from dikast.core.rubric import Rubric
 from dikast.core.runs.as_judged import is_as_judged
 from dikast.core.runs.judge_lock import read_lock
@@ -22,7 +23,7 @@ from dikast.core.runs.lines import open_line
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run_files import RUBRICS, VERDICTS
 from dikast.surface.report.contents import MOST_PICTURES, ExactPrompts, JudgedItems, Thumbs
-from dikast.surface.report.page import asset, asset_hash, page_environment
+from dikast.surface.report.page import ROOM, page_environment
 from dikast.surface.report.queue import Entry, add_texts, entry_of, no_prompt, place_of
 from dikast.surface.report.subject import prompt_of
 from dikast.surface.viewer import item_notes
@@ -298,13 +299,13 @@ def _share(part: int, whole: int) -> str:
 
 
 def _style() -> str:
-    return asset("page.css") + asset("viewer.css", _ROOM)
+    return asset(ROOM, "page.css") + asset(_ROOM, "viewer.css")
 
 
 def _script() -> str:
-    return asset("viewer.js", _ROOM)
+    return asset(_ROOM, "viewer.js")
 
 
 @lru_cache(maxsize=1)
 def _template() -> jinja2.Template:
-    return page_environment().from_string(asset("viewer.html.j2", _ROOM))
+    return page_environment().from_string(asset(_ROOM, "viewer.html.j2"))

@@ -11,11 +11,12 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from dikast.core.errors import UserError
+from dikast.core.html.page_templates import asset, asset_hash
 from dikast.core.records import write_file
 from dikast.surface.report.collect import RunPage
 from dikast.surface.report.contents import Thumbs
 from dikast.surface.report.embedded.page_size import MOST_BYTES, first_of, size_of
-from dikast.surface.report.page import asset, asset_hash, page_environment, row_of
+from dikast.surface.report.page import ROOM, page_environment, row_of
 from dikast.surface.report.queue import Entry
 
 _MOST_ROWS = 1000  # of one page
@@ -61,8 +62,8 @@ def _written(
     """The pages of one run, each written when it is full."""
     thumbs, environment = Thumbs(pictures, page.lock), page_environment()
     entries = itertools.chain(left, page.others(thumbs) if page.others is not None else ())
-    row, template = row_of(environment), environment.from_string(asset("rest.html.j2"))
-    script, style = asset("page.js"), asset("page.css")
+    row, template = row_of(environment), environment.get_template("rest.html.j2")
+    script, style = asset(ROOM, "page.js"), asset(ROOM, "page.css")
     render = partial(
         template.render, run=page.name, title=title, back=f"../{quote(report.name)}", version=version("dikast"),
         style=Markup(style), script=Markup(script), style_hash=asset_hash(style), script_hash=asset_hash(script),

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from dikast.core.notebook import bars, preference_html, verdict_html
+from dikast.core.html.notebook import bars, preference_html, verdict_html
 from dikast.core.verdict import Preference, Question, Status, Verdict
 from dikast.testing.hostile import MARKUP
 

@@ -1,0 +1,1 @@
+"""HTML: templates of pages, and how verdicts are shown in notebooks."""
