@@ -17,12 +17,19 @@ from typing import Any
 
 from dikast.core.errors import UserError
 from dikast.core.runs.run_files import refuse_special
+from dikast.engines.local.hub_kernels import no_hub_kernels, set_aside_kernels
 
 _log = logging.getLogger(__name__)
 _SETTINGS = "*config*.json"
 _WHOLE = ("model.safetensors", "model.safetensors.index.json")
 _INDEXES = (*_WHOLE[1:], "pytorch_model.bin.index.json")
-_KERNELS = ("attn_implementation", "_attn_implementation", "_attn_implementation_internal", "experts_implementation")
+_KERNELS = frozenset(
+    f"{start}{part}_implementation{end}"
+    for part in ("attn", "experts")
+    for start in ("", "_")
+    for end in ("", "_internal")
+)
+_EXPERTS = ("deepgemm", "sonicmoe")  # which transformers has on the Hub alone
 _LIBRARIES = ("transformers", "peft", "torch", "dikast")  # that an adapter may name as the home of its model's class
 _MOST_BYTES = 2**26  # of a file of settings; those of tokenizers with many added tokens have a few MB
 _DEPTH = re.compile(r".*layers|n_layer|(?:.*_)?depth", re.I)
@@ -54,7 +61,8 @@ def pretrained(kind: Any, folder: str | Path, **settings: Any) -> Any:
     never_ask()
     if kind.__name__.startswith("Auto"):
         settings["trust_remote_code"] = False  # explicit, since otherwise transformers asks on standard input
-    return kind.from_pretrained(folder, local_files_only=True, **settings)
+    with no_hub_kernels():
+        return kind.from_pretrained(folder, local_files_only=True, **settings)
 
 
 def model_config(folder: str | Path) -> Any:
@@ -62,7 +70,9 @@ def model_config(folder: str | Path) -> Any:
     import transformers
 
     with configured(folder):
-        return pretrained(transformers.AutoConfig, folder)
+        config = pretrained(transformers.AutoConfig, folder)
+        set_aside_kernels(config, Path(folder) / "config.json")
+        return config
 
 
 def pretrained_tokenizer(folder: str | Path) -> Any:
@@ -107,7 +117,7 @@ def configured(
     import are no fault of the file.
     """
     try:
-        with panics_caught():
+        with panics_caught(), no_hub_kernels():
             yield
     except (UserError, ImportError):
         raise
@@ -265,7 +275,7 @@ def _asked(settings: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in _fields(settings):
         if name == "trust_remote_code" and value:
             yield name, "trust in code that comes with the model"
-        elif name in _KERNELS and "/" in str(value):
+        elif name in _KERNELS and any(sign in str(value) for sign in ("/", *_EXPERTS)):
             yield name, f"a kernel from the Hub ({value})"
         elif name == "megatron_config" and value:
             yield name, "the module that 'megatron_core' names"
