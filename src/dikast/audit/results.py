@@ -42,9 +42,17 @@ class Headline:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Scores against gold, by the name of the statistic."""
+    """Scores against gold, by the name of the statistic.
+
+    `ends` are the least and the greatest value of the scale on which both were given (0 and 1 where rows lie on several
+    scales, and statistics are of goodness); None where they have no scale in common, or were put on one. `only_score`
+    and `only_gold` are the value that all rows have, None where there are several.
+    """
 
     statistics: Mapping[str, Headline]
+    ends: tuple[float, float] | None = None
+    only_score: float | None = None
+    only_gold: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -224,3 +224,21 @@ def test_percentiles_of_few_groups_by_hand() -> None:
     many = Resampling(100_001).interval(draws, groups=1_000_000)
     assert math.isclose(many.low, 0.025, abs_tol=1e-4)
     assert math.isclose(Resampling(100_001).interval(draws).low, 0.025, abs_tol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("score", "gold", "cluster", "why"),
+    [
+        ([1, 2, 3] * 20, [2, 4, 6] * 20, None, "every draw alike"),
+        ([3] * 59 + [4], [1, 2, 3] * 20, None, "undefined in more than a tenth of the draws"),
+        ([1, 2, 3] * 20, [1, 3, 2] * 20, [0] * 60, "all rows are of one cluster"),
+        ([1, 2], [1, 2], None, "only 2 pairs"),
+    ],
+)
+def test_an_agreement_without_an_interval_says_why(
+    score: list[float], gold: list[float], cluster: list[int] | None, why: str
+) -> None:
+    codes = None if cluster is None else np.array(cluster)
+    found = measure(np.array(score, float), np.array(gold, float), ["pearson"], Resampling(200), codes)["pearson"]
+    assert math.isnan(found.low)
+    assert found.note.startswith(why), found.note

@@ -10,8 +10,10 @@ import pytest
 import runs
 from dikast.audit.estimate import Estimate
 from dikast.audit.plan import AuditPlan
+from dikast.core.scale import Scale
 from dikast.surface.report.collect import RunPage, collect
 from dikast.surface.report.conclusion import conclusion, of_judges
+from dikast.surface.report.conclusions.light import Conclusion
 from dikast.surface.report.conclusions.of_judge import _against_people, of_judge
 from dikast.surface.report.conclusions.of_systems import of_systems
 from dikast.surface.report.headline import opening
@@ -179,6 +181,89 @@ def test_the_judge_is_set_against_one_rater_as_people_are(tmp_path: Path) -> Non
     assert among == pytest.approx(0.5, abs=0.04)
     assert mean == pytest.approx(0.516, abs=0.05)
     assert among < mean + 0.1  # set against the mean, it would have been green
+
+
+def scored(file: Path, scores: list[float], *gold: list[float], scale: str = "1-5") -> Conclusion:
+    """The conclusion on a file of scores beside what one rater or several say."""
+    names = [f"human_{i}" for i in range(len(gold))]
+    rows = [{"id": k, "score": each, **dict(zip(names, people, strict=True))}
+            for k, (each, *people) in enumerate(zip(scores, *gold, strict=True))]  # fmt: skip
+    runs.write_jsonl(file, rows)
+    stated = None if scale == "none" else Scale.parse(scale)
+    plan = AuditPlan(file, score="score", gold=tuple(names), scale=stated, unscaled=stated is None, draws=100)
+    return of_judge(collect_table(file, Asked(plan)))
+
+
+_LOW = [1.0 + k * 7 % 3 for k in range(200)]  # gold of 1, 2 and 3
+_ALL = [1.0 + k * 7 % 5 for k in range(200)]  # of 1 to 5
+
+
+@pytest.mark.parametrize(
+    ("scores", "gold", "light", "words", "why"),
+    [
+        (_ALL, _ALL, "green", "Agrees closely with gold", "1 in every draw"),
+        ([6 - each for each in _ALL], _ALL, "red", "it ranks the other way round than gold", "-1 in every draw"),
+        ([6 - each for each in _ALL[1:]] + [3], [*_ALL[1:], 5], "red", "ranks the other way round", "lies below 0"),
+        ([3.0] * 200 + [4], [*_ALL, 1], "red", "not shown to be better than", "more than a tenth of the draws"),
+        ([3.0] * 200 + [4], [*_ALL, 5], "amber", "How sure the agreement is", "more than a tenth of the draws"),
+        (_ALL, [3.0] * 200, "grey", "Not known whether the judge is right", "every gold is 3"),
+        ([3.0] * 200, [3.0] * 200, "grey", "Not known whether the judge is right", "every gold is 3"),
+        (_ALL[:29], _ALL[:29], "amber", "Too few rows to conclude anything", "fewer than 30 rows with gold"),
+    ],
+)
+def test_what_has_no_interval_has_its_true_reason(
+    scores: list[float], gold: list[float], light: str, words: str, why: str, tmp_path: Path
+) -> None:
+    found = scored(tmp_path / "v.jsonl", scores, gold)
+    assert (found.light, words in found.text, why in found.why) == (light, True, True), found
+
+
+def test_scores_that_rank_as_gold_but_lie_two_levels_higher_are_amber(tmp_path: Path) -> None:
+    # two levels higher but for each twentieth, which is one higher: 1.95 on average, and less than 1.6 in no draw
+    off = [each + 2 - (k % 20 == 0) for k, each in enumerate(_LOW)]
+    found = scored(tmp_path / "v.jsonl", off, _LOW)
+    assert found.light == "amber"
+    assert found.text.startswith("Ranks closely as gold does, but scores 1.95 [1.9"), found.text
+    assert "] higher on a scale from 1 to 5. Correlation with gold (Pearson) 0.9" in found.text
+    found = scored(tmp_path / "v.jsonl", _LOW, off)
+    assert found.text.startswith("Ranks closely as gold does, but scores 1.95 [1.9"), found.text
+    assert "] lower on a scale" in found.text
+    alike = scored(tmp_path / "v.jsonl", [each + 2 for each in _LOW], _LOW)  # the mean error has no interval
+    assert (alike.light, "scores 2.00 higher" in alike.text) == ("amber", True), alike
+
+
+def test_scores_that_use_half_of_the_scale_are_amber(tmp_path: Path) -> None:
+    # 1 to 5 as 2, 3, 3, 3, 4: the correlation is sqrt(.8) = .89; with variances of 2 and .4 and a covariance of .8 the
+    # quadratic kappa is 2 * .8 / (2 + .4) = .67
+    near = [{1: 2.0, 5: 4.0}.get(int(each), 3.0) for each in _ALL]
+    found = scored(tmp_path / "v.jsonl", near, _ALL)
+    assert found.light == "amber"
+    assert found.text.startswith("Ranks closely as gold does, but by other levels: quadratic kappa 0.67 ["), found.text
+
+
+def test_levels_are_set_against_those_of_people_as_ranks_are(tmp_path: Path) -> None:
+    draw = random.Random(8)
+    true = [draw.choice([1, 2, 3]) for _ in range(300)]
+    one, two, judge = ([float(max(1, each + draw.choice([-1, 0, 0, 0, 1]))) for each in true] for _ in range(3))
+    found = scored(tmp_path / "v.jsonl", judge, one, two)
+    assert (found.light, found.text[:25]) == ("green", "Agrees with people about ")
+    found = scored(tmp_path / "v.jsonl", [each + 1 for each in judge], one, two)
+    assert found.light == "amber"
+    assert found.text.startswith("Ranks as people do, but scores 1.0"), found.text
+
+
+def test_without_a_common_scale_only_ranks_are_spoken_of(tmp_path: Path) -> None:
+    found = scored(tmp_path / "v.jsonl", [each * 17.3 for each in _ALL], _ALL, scale="none")
+    assert (found.light, found.why) == ("green", "it is 1 in every draw")
+    draw = random.Random(9)
+    scores = [each * 17.3 + draw.random() * 9 for each in _ALL]
+    found = scored(tmp_path / "v.jsonl", scores, _ALL, scale="none")
+    assert found.light == "green"
+    assert found.text.startswith("Ranks closely as gold does; how high scores are is not compared"), found.text
+    plan = AuditPlan(tmp_path / "v.jsonl", score="score", gold=("human_0",), draws=100)
+    found = of_judge(collect_table(tmp_path / "v.jsonl", Asked(plan)))
+    assert found.light == "amber"
+    assert "whether scores are as high is not known, since no scale is named" in found.text
 
 
 @pytest.mark.parametrize(

@@ -83,8 +83,20 @@ def agreement_table(given: Scored, how: Resampling, wanted: float = 0.03, gold_r
         "without --scale only correlations and order are reported" if given.scale is None and given.own is None else "",
         _between_told(given, score, gold),
         _gold_told(given, gold_rule) if len(given.raters) > 1 else "",
-        result=Agreement(statistics),
+        result=Agreement(statistics, _ends(given), _only(score), _only(gold)),
     )
+
+
+def _ends(given: Scored) -> tuple[float, float] | None:
+    """The ends of the scale that scores and gold were given on; None where they have none in common."""
+    if given.before is not None or (given.own is not None and given.own.gold is not None):
+        return None
+    return given.bounds if given.shared else None
+
+
+def _only(values: Floats) -> float | None:
+    """The value of a column that is the same in all rows."""
+    return float(values[0]) if len(values) and np.ptp(values) == 0 else None
 
 
 def _gold_told(given: Scored, rule: str) -> str:

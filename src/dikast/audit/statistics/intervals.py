@@ -59,6 +59,14 @@ class Resampling:
         low, high = np.quantile(known, [tail, 1 - tail])
         return Interval(float(low), float(high)) if point or high - low > 1e-12 else UNDEFINED
 
+    def why_none(self, draws: Floats, *, groups: int = 0) -> str:
+        """Why `interval` gives none of these draws, where it does not."""
+        if groups == 1:
+            return "all rows are of one cluster"
+        if int(np.isnan(draws).sum()) > 0.1 * len(draws):
+            return "undefined in more than a tenth of the draws, where all scores or all gold are equal"
+        return "every draw alike"
+
 
 def _expanded(level: float, groups: int) -> float:
     from scipy.special import ndtr

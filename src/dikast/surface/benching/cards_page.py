@@ -6,7 +6,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from dikast.audit.rendering import Audit, shown
+from dikast.audit.rendering import shown
 from dikast.audit.results import Accuracy
 from dikast.benches.scorecard import Scorecard
 from dikast.core.html.page_templates import asset, asset_hash, template_environment
@@ -32,8 +32,7 @@ def card_conclusion(card: Scorecard) -> Conclusion:
     agreement with gold.
     """
     kind = "pairwise" if card.audit.result(Accuracy) is not None else "absolute"
-    labels = _labels(card.audit) if kind == "absolute" else {}
-    page = RunPage(Path(card.audit.source), card.judge, kind, audit=card.audit, labels=labels)
+    page = RunPage(Path(card.audit.source), card.judge, kind, audit=card.audit)
     if main_figure(page) is not None:
         return of_judge(page)
     why = "this bench measures no agreement of single verdicts with gold, so that no rule says whether it is good"
@@ -41,12 +40,3 @@ def card_conclusion(card: Scorecard) -> Conclusion:
         return Conclusion("grey", "Not known whether the judge is right", why)
     first = card.official[0]
     return Conclusion("grey", f"{first.name}: {first.value:.3f} (n {first.value.n:,})", why)
-
-
-def _labels(audit: Audit) -> dict[str, tuple[int, int]]:
-    """How often each label of a scale was given to rows with gold, for what the rules say of one that always is."""
-    if "confusion" not in audit:
-        return {}
-    told = audit["confusion"]
-    at = range(1, len(told.columns) - 1)  # between the names of gold and the sums
-    return {told.columns[place]: (sum(int(str(row[place])) for row in told.rows), 0) for place in at}

@@ -108,14 +108,16 @@ def measure(
     note = f"only {counted(n, 'pair')}" if n < FEW else ""
     groups = n if cluster is None else int(cluster.max(initial=0)) + 1
     intervals: dict[str, Interval] = {}
+    why: dict[str, str] = {}
     method = f"bootstrap, {how.draws:,} draws" + (" of clusters" if cluster is not None else "")
     if discrete and n > 1:
         draws = bootstrap_tables(cells, {name: MEASURES[name].table for name in names}, how, cluster)
         intervals = {name: how.interval(each, groups=groups) for name, each in draws.items()}
+        why = {name: how.why_none(each, groups=groups) for name, each in draws.items()}
     coarse = _coarse_deviations(score, gold, names, how, cluster) if not discrete and n > _MANY else None
     found: dict[str, Estimate] = {}
     for name in names:
-        each, label = MEASURES[name], method
+        each, label, told = MEASURES[name], method, note
         if name in RATES and n:
             found[name] = share(BY_ROW[name](score, gold), how.level, cluster, dropped=dropped, note=note)
             continue
@@ -129,11 +131,11 @@ def measure(
                 intervals[name], label = _continuous(name, score, gold, how, cluster, method)
         interval = intervals.get(name, UNDEFINED)
         if math.isnan(interval.low) and not math.isnan(value):
-            interval, label = UNDEFINED, "none"
+            interval, label, told = UNDEFINED, "none", note or why.get(name, "")
         if math.isnan(value):
             found[name] = Estimate(value, n, level=how.level, dropped=dropped, note=_why(score, gold))
         else:
-            found[name] = Estimate(value, n, *holding(value, interval), how.level, label, dropped, note)
+            found[name] = Estimate(value, n, *holding(value, interval), how.level, label, dropped, told)
     return found
 
 

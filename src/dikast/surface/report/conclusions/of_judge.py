@@ -3,13 +3,22 @@
 import math
 
 from dikast.audit.estimate import Estimate
-from dikast.audit.results import Baselines, Failures, Orders
+from dikast.audit.results import Agreement, Baselines, Failures, Orders
+from dikast.core.confidence import ALIKE
 from dikast.core.text import counted
 from dikast.surface.report.collect import RunPage
-from dikast.surface.report.conclusions.light import CLOSE, FEW, Conclusion, figure_told, lost_told, percent_told, so_far
+from dikast.surface.report.conclusions.light import (
+    CLOSE,
+    FEW,
+    MARGIN,
+    Conclusion,
+    figure_told,
+    lost_told,
+    percent_told,
+    so_far,
+)
+from dikast.surface.report.conclusions.score_levels import with_levels
 from dikast.surface.report.headline import main_figure, undefined_why
-
-MARGIN = 0.1  # how far below people's agreement with each other a judge may lie and count as about as good
 
 
 def of_judge(page: RunPage) -> Conclusion:
@@ -39,29 +48,59 @@ def _of_verdicts(page: RunPage) -> Conclusion:
     what = "Accuracy" if page.chosen else "Correlation with gold (Pearson)"
     rows = counted(found.n, "pair" if page.chosen else "row")
     if math.isnan(found.value):
-        said = [label for label, (count, _) in page.labels.items() if count]
-        if len(said) == 1 and found.n >= FEW:
-            return Conclusion(
-                "red",
-                f"Do not use: the judge always says {said[0]}, on {rows}",
-                "a constant verdict carries no information",
-            )
-        why = "the agreement with gold is undefined" + (f": {reason}" if (reason := undefined_why(found)) else "")
-        return Conclusion("grey", "Not known whether the judge is right", why)
+        return _of_undefined(page, found, rows)
     figure = f"{what} {figure_told(found)} on {rows}"
-    if found.n < FEW or math.isnan(found.low):
+    if found.n < FEW:
         told = f"Too few rows to conclude anything: {figure}"
         return Conclusion("amber", told, f"fewer than {FEW} rows with gold", few=True)
-    beside = audit.result(Baselines)
-    best = beside.best("all" if page.chosen else name) if beside else None
-    floor = best.statistics["all" if page.chosen else name].value if best else 0.0
-    if not found.low > floor:
+    if not page.chosen and _inverted(found):
+        told = f"Do not use: it ranks the other way round than gold. {figure}"
+        why = "it is -1 in every draw" if math.isnan(found.low) else "the whole interval lies below 0"
+        return Conclusion("red", told, f"{why}; is the scale of one of them turned round?")
+    beside, column = audit.result(Baselines), "all" if page.chosen else name
+    best = beside.best(column) if beside else None
+    floor = best.statistics[column].value if best else 0.0
+    if not (found.value if math.isnan(found.low) else found.low) > floor:
         than = best.label if best is not None and floor else "a constant"
         told = f"Do not use: not shown to be better than {than} ({floor:.2f}). {figure}"
-        return Conclusion("red", told, "the interval does not lie above the best judge that ignores the input")
+        why = f"it does not lie above the best judge that ignores the input; no interval: {_none_why(found)}"
+        if not math.isnan(found.low):
+            why = "the interval does not lie above the best judge that ignores the input"
+        return Conclusion("red", told, why)
     if lost := lost_told(page):
         return Conclusion("amber", f"Better than a judge that ignores the input, with gaps. {figure}", lost)
-    return _against_people(figure, found, beside.people("all" if page.chosen else name) if beside else None)
+    if math.isnan(found.low) and (page.chosen or found.value < 1 - ALIKE):
+        told = f"How sure the agreement is cannot be told. {figure}"
+        return Conclusion("amber", told, f"there is no interval: {_none_why(found)}")
+    said = _against_people(figure, found, people := beside.people(column) if beside else None)
+    if said.light != "green" or page.chosen:
+        return said
+    return with_levels(said, audit, figure, "gold" if people is None else "people")
+
+
+def _of_undefined(page: RunPage, found: Estimate, rows: str) -> Conclusion:
+    """Agreement is undefined: the judge, or gold, says one thing only."""
+    told = page.audit.result(Agreement) if page.audit is not None else None
+    if told is not None and told.only_score is not None and told.only_gold is None and found.n >= FEW:
+        said = [label for label, (count, _) in page.labels.items() if count]
+        label = said[0] if len(said) == 1 else f"{told.only_score:g}"
+        always = f"Do not use: the judge always says {label}, on {rows}"
+        return Conclusion("red", always, "a constant verdict carries no information")
+    why = "the agreement with gold is undefined"
+    if told is not None and told.only_gold is not None:
+        why += f": every gold is {told.only_gold:g}"
+    elif reason := undefined_why(found):
+        why += f": {reason}"
+    return Conclusion("grey", "Not known whether the judge is right", why)
+
+
+def _inverted(found: Estimate) -> bool:
+    """Whether a correlation is below 0; one of -1 has no interval, since every draw has it."""
+    return found.high < 0 or (math.isnan(found.low) and found.value < -1 + ALIKE)
+
+
+def _none_why(found: Estimate) -> str:
+    return found.note or "too few rows, or every draw alike"
 
 
 def unanswered(page: RunPage) -> Conclusion | None:
@@ -76,7 +115,8 @@ def unanswered(page: RunPage) -> Conclusion | None:
 def _against_people(figure: str, found: Estimate, people: tuple[Estimate, Estimate] | None) -> Conclusion:
     """The judge against one rater beside one rater against another (`people`), or against gold where that is unknown.
 
-    `found` is against gold, the mean or majority of the raters: it is higher than agreement with one of them.
+    `found` is against gold, the mean or majority of the raters: it is higher than agreement with one of them. It has an
+    interval, or is 1 in every draw.
     """
     if people is not None:
         judge, among = people
@@ -92,10 +132,9 @@ def _against_people(figure: str, found: Estimate, people: tuple[Estimate, Estima
             )
         why = f"the low end of the judge against one rater lies more than {MARGIN:g} below one rater against another"
         return Conclusion("amber", f"{told}: {beside}", why)
-    if found.low >= CLOSE:
-        return Conclusion(
-            "green", f"Agrees closely with gold. {figure}", f"the whole interval lies at {CLOSE:g} or above"
-        )
+    if found.low >= CLOSE or math.isnan(found.low):
+        why = "it is 1 in every draw" if math.isnan(found.low) else f"the whole interval lies at {CLOSE:g} or above"
+        return Conclusion("green", f"Agrees closely with gold. {figure}", why)
     told = f"Better than a judge that ignores the input; whether it is good enough cannot be told. {figure}"
     why = f"the interval reaches below {CLOSE:g}, and one rater does not show how well people agree: add a second"
     return Conclusion("amber", told, why)
