@@ -8,6 +8,7 @@ in between survive.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,12 +21,13 @@ from dikast.core.part import REMOTE
 from dikast.core.records import read_records, unescaped_formula, write_records
 from dikast.corpus.schemas import get_schema, guess_schema
 from dikast.corpus.schemas.delta import difference, restored
-from dikast.corpus.schemas.public_schema import NO_ID, Row, Schema
+from dikast.corpus.schemas.public_schema import NO_ID, Row, Schema, image_sources
 from dikast.corpus.schemas.talk import last_taught, published
 
 _CARRIED = "dikast"
 _COLUMNS = ("meta", "dikast_meta")
 _MOST_EXAMPLES = 10
+_OF_TRL = ("trl", "trl-kto", "trl-preference")
 
 
 @dataclass(slots=True)
@@ -64,7 +66,8 @@ def convert_file(
     `images` maps prefixes of image paths to new prefixes. Relative paths are resolved from the folder of `out`. With
     `skip`, rows that the target cannot hold are left out and counted by reason; without it, the first one raises
     DataError. In CSV and TSV, text that a spreadsheet would run as a formula is escaped unless `raw` is set; `escaped`
-    says that `source` was written that way.
+    says that `source` was written that way. Where some rows for trl have pictures, the others have an empty `images`,
+    as its collators need (not from standard input, which is read once).
     """
     wanted = get_schema(to)
     given = get_schema(from_) if from_ else _schema_at(source)
@@ -176,6 +179,7 @@ def _converted(
     escaped: bool,
 ) -> Iterator[Row]:
     seen: dict[str, bool] = {}
+    mixed = wanted.name in _OF_TRL and str(source) != "-" and _some_show(source, given)
     for row, line in read_records(source):
         if escaped:
             row = {unescaped_formula(k): unescaped_formula(v) if isinstance(v, str) else v for k, v in row.items()}
@@ -191,7 +195,17 @@ def _converted(
                 continue
         _look(done, (image.source for image in item.images), folder, seen)
         done.rows += 1
-        yield made
+        yield {**made, "images": made.get("images", [])} if mixed else made
+
+
+def _some_show(source: str | Path, given: Schema) -> bool:
+    """Whether an instruction in the file shows a picture; rows that cannot be read are told when they are converted."""
+    for row, _ in read_records(source):
+        with suppress(DataError):
+            item = item_from({"id": NO_ID, **to_record(row, given)})
+            if image_sources(item):
+                return True
+    return False
 
 
 def _reason(message: str, name: str) -> str:

@@ -202,6 +202,21 @@ def test_pictures_of_trl_without_a_place_stand_before_the_first_turn_of_the_user
     assert [part["type"] for part in placed] == ["image", "image", "text"]
 
 
+@pytest.mark.parametrize("pictures", [True, False])
+def test_in_files_for_trl_all_rows_have_images_or_none_has(pictures: bool, tmp_path: Path) -> None:
+    source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    rows = [{"id": str(n), "instruction": "What is it?", "response": "A cat."} for n in range(3)]
+    if pictures:
+        rows[1]["image"] = "a.png"
+    source.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+    convert_file(source, out, to="trl")
+    written = [orjson.loads(line) for line in out.read_bytes().splitlines()]
+    assert [row.get("images") for row in written] == ([[], ["a.png"], []] if pictures else [None] * 3)
+    convert_file(out, tmp_path / "back.jsonl", to="dikast")
+    back = [item_from(orjson.loads(line)) for line in (tmp_path / "back.jsonl").read_bytes().splitlines()]
+    assert [len(item.images) for item in back] == [0, int(pictures), 0]
+
+
 def test_differences_are_exact_and_yield_to_edits() -> None:
     wanted, derived = {"a": 3, "b": [{"c": 1.0}], "d": "x"}, {"a": 3.0, "b": [{"c": 1}], "e": None}
     delta = difference(wanted, derived)
