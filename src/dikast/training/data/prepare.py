@@ -1,4 +1,4 @@
-"""Preparing shards from the configuration's files: in parallel over files, once for the same data and model."""
+"""Preparing shards from the configuration's files: in parallel over slices, once for the same data and model."""
 
 import os
 import shutil
@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 import orjson
 
 from dikast.core.canonical import fingerprint
-from dikast.core.errors import DataError, UserError
+from dikast.core.errors import DataError, RunError, UserError
 from dikast.core.machine.worker_pool import worker_pool
 from dikast.core.media import image_sha256, resolved
 from dikast.core.message import Span
 from dikast.core.output_folder import one_writer
 from dikast.core.part import Image
+from dikast.core.records import write_file
 from dikast.core.runs import run_files as sums
 from dikast.engines.local.loading import Loaded
 from dikast.engines.local.source import file_sha256
@@ -29,9 +30,11 @@ from dikast.training.data.shards import VERSION, Shards, ShardWriter
 from dikast.training.preferences import asker_of
 from dikast.training.processes import SingleProcess
 
+_SLICE = 4096  # rows that one process prepares in one go
+
 
 class Unit(NamedTuple):
-    """A unit of work: files of one source, in one of its repetitions, that one process turns into shards."""
+    """Files of one source, in one of its repetitions, whose rows are taken in order."""
 
     source: int
     round: int
@@ -39,8 +42,18 @@ class Unit(NamedTuple):
     limit: int
 
 
+class Slice(NamedTuple):
+    """A unit of work: `rows` rows of a unit from `start` on (from 0), that one process turns into shards `number`."""
+
+    number: int
+    of: int
+    unit: Unit
+    start: int
+    rows: int
+
+
 def units_of(config: Config) -> list[Unit]:
-    """The units of work: one for each file, but one for a whole source with a limit."""
+    """One unit for each file, but one for a whole source with a limit."""
     found = []
     for number, data in enumerate(config.data):
         files = files_of(config, data.items or data.talk)
@@ -81,21 +94,24 @@ def prepare_shards(config: Config, loaded: Loaded, about: Any, data: str, team: 
 
 
 def _prepare(config: Config, loaded: Loaded, folder: Path) -> None:
-    """Make the shards in their folder, unless they are there."""
+    """Make the shards in their folder, unless they are there; finished slices of an interrupted call are kept."""
     made = (folder / "done.json").is_file() and _whole(folder) and _as_shown(config, folder)
     if made and (config.pack == "none" or Shards.open(folder).tell_siblings):
         return
     apart = folder.parent.resolve() != config.path(config.out).resolve()  # `out` is locked already
     with one_writer(folder.parent, "preparing examples") if apart else nullcontext():
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
+        if (folder / "done.json").is_file() or not _as_shown(config, folder):
+            shutil.rmtree(folder)
+        folder.mkdir(parents=True, exist_ok=True)
         try:
-            counts = _make(config, loaded, folder)
+            examples = _make(config, loaded, folder)
             sums.record_all(folder)
-        except BaseException:
+        except RunError:  # a worker was killed, which says nothing of what the others finished
+            raise
+        except Exception:
             shutil.rmtree(folder, ignore_errors=True)
             raise
-        sums.write_checked(folder / "done.json", orjson.dumps({"examples": sum(counts), "version": VERSION}))
+        sums.write_checked(folder / "done.json", orjson.dumps({"examples": examples, "version": VERSION}))
 
 
 def _whole(folder: Path) -> bool:
@@ -106,18 +122,66 @@ def _whole(folder: Path) -> bool:
         return False
 
 
-def _make(config: Config, loaded: Loaded, folder: Path) -> list[int]:
-    units = list(enumerate(units_of(config)))
-    if config.workers == 1 or len(units) == 1:
-        return [_unit(config, loaded, folder, number, unit) for number, unit in units]
-    with worker_pool(min(config.workers, len(units))) as pool:
-        return list(pool.map(partial(_work, config, folder), units))
+def _make(config: Config, loaded: Loaded, folder: Path) -> int:
+    """Prepare every slice that is not yet prepared; the number of all examples."""
+    slices = _slices(config)
+    due = [each for each in slices if _slice_made(folder, each) is None]
+    kept = {f"{each.number:05d}" for each in slices if each not in due}
+    for path in [
+        *folder.glob("shard-*"),
+        *folder.glob("shown-*"),
+    ]:  # of an interrupted slice, and of an interrupted end
+        if path.is_file():
+            path.unlink()
+        elif path.name.split("-")[1] not in kept:
+            shutil.rmtree(path)
+    if config.workers == 1 or len(due) <= 1:
+        for each in due:
+            _prepare_slice(config, loaded, folder, each)
+    else:
+        with worker_pool(min(config.workers, len(due))) as pool:
+            list(pool.map(partial(_work, config, folder), due))
+    shown: dict[int, dict[tuple[Any, ...], str]] = {}
+    examples = 0
+    for each in slices:
+        made = _slice_made(folder, each) or {}
+        examples += made["examples"]
+        shown.setdefault(each.of, {}).update((tuple(key), value) for *key, value in made["shown"])
+    for number, files in shown.items():
+        rows = [[*key, value] for key, value in files.items()]
+        (folder / f"shown-{number:05d}.json").write_bytes(orjson.dumps(rows))
+    for each in slices:
+        _record(folder, each).unlink()
+    return examples
+
+
+def _slices(config: Config) -> list[Slice]:
+    found: list[Slice] = []
+    for of, unit in enumerate(units_of(config)):
+        count = 0 if unit.limit else sum(1 for _ in _rows(config, unit))
+        for start in range(0, max(count, 1), _SLICE):
+            found.append(Slice(len(found), of, unit, start, unit.limit or _SLICE))
+    return found
+
+
+def _record(folder: Path, each: Slice) -> Path:
+    """The file that tells that a slice is prepared."""
+    return folder / f"slice-{each.number:05d}.json"
+
+
+def _slice_made(folder: Path, each: Slice) -> dict[str, Any] | None:
+    """What was recorded of a slice as it was finished; None if it was not."""
+    try:
+        told = orjson.loads(_record(folder, each).read_bytes())
+    except (OSError, ValueError):
+        return None
+    return told if told["slice"] == [each.start, each.rows] else None
 
 
 _opened: list[Loaded] = []  # of this worker: a model without weights, opened once
 
 
-def _work(config: Config, folder: Path, job: tuple[int, Unit]) -> int:
+def _work(config: Config, folder: Path, job: Slice) -> None:
     import torch
 
     from dikast.training.models.model import open_blank
@@ -125,14 +189,14 @@ def _work(config: Config, folder: Path, job: tuple[int, Unit]) -> int:
     if not _opened:
         torch.set_num_threads(1)
         _opened.append(open_blank(config))
-    return _unit(config, _opened[0], folder, *job)
+    _prepare_slice(config, _opened[0], folder, job)
 
 
-def _unit(config: Config, loaded: Loaded, folder: Path, number: int, unit: Unit) -> int:
+def _prepare_slice(config: Config, loaded: Loaded, folder: Path, job: Slice) -> None:
     asker, end = asker_of(config), end_of_reply(loaded)
-    writer, count, find = ShardWriter(folder, number), 0, config.label_loss_weight != 1
+    writer, count, find = ShardWriter(folder, job.number), 0, config.label_loss_weight != 1
     shown: dict[tuple[str, str, int | None], str] = {}
-    for row in islice(_rows(config, unit), unit.limit or None):
+    for row in islice(_rows(config, job.unit), job.start, job.start + job.rows):
         for example in asker.examples(row):
             encoded = encode(example, loaded, end=end, most=config.max_tokens, find_label=find)
             writer.add(example.id, example.origin, encoded, opening=_opening(example))
@@ -141,8 +205,8 @@ def _unit(config: Config, loaded: Loaded, folder: Path, number: int, unit: Unit)
                 shown[image.source, root, image.frame] = image_sha256(image)
             count += 1
     writer.flush()
-    (folder / f"shown-{number:05d}.json").write_bytes(orjson.dumps([[*key, value] for key, value in shown.items()]))
-    return count
+    told = {"slice": [job.start, job.rows], "examples": count, "shown": [[*key, sha] for key, sha in shown.items()]}
+    write_file(_record(folder, job), orjson.dumps(told))
 
 
 def _opening(example: Example) -> int:
@@ -164,8 +228,10 @@ def _files_shown(example: Example) -> Iterator[Image]:
 
 def _as_shown(config: Config, folder: Path) -> bool:
     """Whether the media files that the shards show are unchanged, as far as they still exist."""
-    for file in sorted(folder.glob("shown-*.json")):
-        for source, root, frame, sha256 in orjson.loads(file.read_bytes()):
+    told = [orjson.loads(file.read_bytes()) for file in sorted(folder.glob("shown-*.json"))]
+    told += [orjson.loads(file.read_bytes())["shown"] for file in folder.glob("slice-*.json")]
+    for rows in told:
+        for source, root, frame, sha256 in rows:
             image = Image(source, os.path.join(config.root, root), frame)
             try:
                 if os.path.exists(resolved(image)) and image_sha256(image) != sha256:

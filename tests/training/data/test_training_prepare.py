@@ -1,0 +1,76 @@
+"""Preparing shards: one file is cut for many workers, and what was finished before a kill is kept."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dikast.training.config import load_config
+from dikast.training.data import prepare
+from dikast.training.data.prepare import data_hash, prepare_shards
+from dikast.training.data.shards import Shards
+from dikast.training.models.model import about, open_model
+from dikast.training.processes import SingleProcess
+
+Write = Callable[..., Path]
+_PREPARE = """
+import sys
+from pathlib import Path
+from dikast.training.config import load_config
+from dikast.training.data import prepare
+from dikast.training.models.model import about, open_model
+from dikast.training.processes import SingleProcess
+prepare._SLICE = 3
+config = load_config(Path(sys.argv[1]))
+loaded = open_model(config)
+prepare.prepare_shards(config, loaded, about(loaded), prepare.data_hash(config), SingleProcess())
+"""
+
+
+def prepared(path: Path) -> Shards:
+    config = load_config(path)
+    loaded = open_model(config)
+    return prepare_shards(config, loaded, about(loaded), data_hash(config), SingleProcess())
+
+
+def told(shards: Shards) -> list[object]:
+    found = [(shards.find(n), shards.name(n)) for n in range(len(shards))]
+    media = [[tensor.tolist() for tensor in part.media(row).values()] for (part, row), _ in found]
+    ids = [part.ids(row).tolist() for (part, row), _ in found]
+    return [shards.shown, ids, media, [name for _, name in found]]
+
+
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_slices_of_one_file_give_what_the_whole_file_gives(
+    workers: int, write_config: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = prepared(write_config("whole", shards="whole"))
+    monkeypatch.setattr(prepare, "_SLICE", 5)
+    cut = prepared(write_config("cut", shards="cut", workers=workers))
+    assert (len(whole), len(whole.parts), len(cut.parts)) == (12, 1, 3)
+    assert told(cut) == told(whole)
+    assert sorted(path.name for path in cut.folder.glob("s*.json")) == ["shown-00000.json"]
+
+
+def test_a_killed_preparation_goes_on_behind_its_finished_slices(
+    write_config: Write, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    whole = prepared(write_config("whole", shards="whole"))
+    path = write_config("cut", shards="cut")
+    command = [sys.executable, "-c", _PREPARE, str(path)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    running = subprocess.Popen(command, env=environment)
+    while running.poll() is None and not list(tmp_path.glob("cut/*/slice-00001.json")):
+        time.sleep(0.0005)
+    running.send_signal(signal.SIGKILL)
+    assert running.wait() == -signal.SIGKILL, "it ended before it was killed: take more slices"
+    (folder,) = tmp_path.glob("cut/*")
+    before = (folder / "shard-00000-0000" / "tokens.npy").stat().st_mtime_ns
+    monkeypatch.setattr(prepare, "_SLICE", 3)
+    assert told(prepared(path)) == told(whole)
+    assert (folder / "shard-00000-0000" / "tokens.npy").stat().st_mtime_ns == before
