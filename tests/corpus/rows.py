@@ -121,7 +121,57 @@ VERL: dict[str, Any] = {
         "images": ["cat.png"], "id": "v-1",
     },
 }  # fmt: skip
+
+
+# rows of published sets: made after the field lists of their cards and code, since no row could be had
+def _rated(text: str, model: str, *ratings: str) -> dict[str, Any]:
+    aspects = ("Helpfulness", "Ethical Considerations", "Visual Faithfulness")
+    marks = {name: {"Rating": each, "Rationale": f"As {each} as it gets."}
+             for name, each in zip(aspects, ratings, strict=True)}  # fmt: skip
+    return {"annotations": marks, "model": model, "response": text}
+
+
+VLFEEDBACK: dict[str, Any] = {
+    "id": "svit-1", "prompt": "What is it?", "models": ["one", "two"], "img_path": "merged/1.jpg",
+    "completions": [_rated("A cat.", "one", "5", "5", "4"), _rated("A dog.", "two", "2", "5", "N/A")],
+}  # fmt: skip
+RLHF_V: dict[str, Any] = {
+    "ds_name": "RLHF-V", "image": {"path": "1.jpg", "bytes": None}, "idx": 7, "image_path": "images/1.jpg",
+    "text": '{"question": "What is it?", "chosen": "A cat.", "rejected": "A dog."}', "origin_dataset": "LCS-558K",
+    "origin_split": "e30=",
+}  # fmt: skip
+RLAIF_V: dict[str, Any] = {
+    "ds_name": "RLAIF-V", "question": "What is it?", "chosen": "A cat.", "rejected": "A dog.", "idx": "3",
+    "image_path": "images/1.jpg", "origin_dataset": "OK-VQA", "origin_split": "{}",
+}  # fmt: skip
+LLAVA_RLHF: dict[str, Any] = {
+    "id": "000000009", "image": "000000009.jpg", "preference": 2,
+    "conversations": [{"from": "human", "value": "What is it?\n<image>"}, {"from": "gpt", "value": "A dog."}],
+    "output_1": {"from": "llava", "value": "A dog."}, "output_2": {"from": "llava", "value": "A cat."},
+}  # fmt: skip
+HHH: dict[str, Any] = {
+    "input": "Is it right to lie?", "targets": {"choices": ["Always.", "Hardly ever."], "labels": [0, 1]},
+}  # fmt: skip
+
+
+def _spoken(*texts: str) -> list[dict[str, str]]:
+    return [{"content": text, "role": ("user", "assistant")[i % 2]} for i, text in enumerate(texts)]
+
+
+MT_BENCH: dict[str, Any] = {
+    "question_id": 81, "model_a": "one", "model_b": "two", "winner": "model_b", "judge": "expert_0", "turn": 1,
+    "conversation_a": _spoken("Name a river.", "Berlin.", "And a lake?", "Wien."),
+    "conversation_b": _spoken("Name a river.", "The Oder.", "And a lake?", "The Neusiedler See."),
+}  # fmt: skip
+FLASK: dict[str, Any] = {"question_id": 3, "text": "Name a river.", "answer": "The Oder.", "metrics": ["Factuality"]}
+FLASK_REVIEW: dict[str, Any] = {
+    **FLASK, "target_txt": "Berlin.", "review": "It is a city. {'Factuality': 1}", "total_tokens_step4": 90,
+    "score": {"factuality": 1, "conciseness": "N/A"},
+}  # fmt: skip
 ALL = [
+    ("vlfeedback", VLFEEDBACK), ("rlhf-v", RLHF_V), ("rlhf-v", RLAIF_V), ("llava-rlhf", LLAVA_RLHF), ("hhh", HHH),
+    ("mt-bench-human", MT_BENCH), ("mt-bench-human", {**MT_BENCH, "turn": 2, "winner": "tie"}), ("flask", FLASK),
+    ("flask", FLASK_REVIEW),
     ("trl-kto", TRL_KTO), ("llava-preference", LLAVA_PREFERENCE), ("llamafactory", LLAMAFACTORY),
     ("llamafactory-kto", LLAMAFACTORY_KTO), ("swift", SWIFT), ("openrlhf", OPENRLHF), ("verl", VERL),
     ("feedback", FEEDBACK), ("preference", PREFERENCE), ("perception", PERCEPTION),

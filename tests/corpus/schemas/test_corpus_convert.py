@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,24 @@ import orjson
 import pytest
 from typer.testing import CliRunner
 
-from corpus.rows import ALL, ARGILLA, CRITIC, FEEDBACK, LABEL_STUDIO, LLAVA, PERCEPTION, PREFERENCE, TRL_PREFERENCE
+from corpus.rows import (
+    ALL,
+    ARGILLA,
+    CRITIC,
+    FEEDBACK,
+    FLASK_REVIEW,
+    HHH,
+    LABEL_STUDIO,
+    LLAVA,
+    LLAVA_RLHF,
+    MT_BENCH,
+    PERCEPTION,
+    PREFERENCE,
+    RLAIF_V,
+    RLHF_V,
+    TRL_PREFERENCE,
+    VLFEEDBACK,
+)
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import item_from, item_to
 from dikast.core.part import Image, text_of
@@ -19,6 +37,7 @@ from dikast.corpus.convert import convert_file, remapped, to_record, to_row
 from dikast.corpus.schemas import SCHEMAS, get_schema, guess_schema
 from dikast.corpus.schemas.delta import difference, restored, same
 from dikast.corpus.schemas.sections import fields_of
+from dikast.corpus.sources.scored_pairs import from_people, from_scores
 from dikast.surface.cli import app
 from dikast.worlds.make import make
 from dikast.worlds.settings import Settings
@@ -43,7 +62,10 @@ def world(**settings: Any) -> list[dict[str, Any]]:
     return [item_to(sample.item()) for sample in make(Settings(scales=("1-5",), seed=3, **settings), 6)]
 
 
-PREFERRED = ("trl-preference", "llava-preference", "llamafactory", "swift", "openrlhf", "verl")
+PREFERRED = (
+    "trl-preference", "llava-preference", "llamafactory", "swift", "openrlhf", "verl", "rlhf-v", "llava-rlhf", "hhh",
+    "mt-bench-human",
+)  # fmt: skip
 
 
 def records() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -56,6 +78,8 @@ def records() -> Iterator[tuple[str, dict[str, Any]]]:
                 continue
             if name == "openrlhf" and any(image for image in item_from({"id": "x", **record}).images):
                 continue
+            if name == "flask":
+                record = {**record, "reference": "It is as the picture shows."}
             yield name, {**record, "gold": 1} if name in ("trl-kto", "llamafactory-kto") else record
 
 
@@ -89,6 +113,49 @@ def test_what_a_row_says_arrives() -> None:
     talk = item_from({"id": "x", **to_record(LLAVA, SCHEMAS["llava"])})
     assert [type(part) is Image for part in talk.instruction[0].content] == [True, False, True, False]
     assert text_of(talk.response) == "The first."
+
+
+def test_the_preference_of_a_published_set_is_never_lost() -> None:
+    def gold(name: str, row: dict[str, Any]) -> Any:
+        return item_from({"id": "x", **to_record(row, SCHEMAS[name])}).gold
+
+    assert gold("rlhf-v", RLHF_V) == gold("rlhf-v", RLAIF_V) == {"preference": "a"}
+    assert gold("llava-rlhf", LLAVA_RLHF) == {"preference": "b"}
+    assert gold("hhh", HHH) == {"preference": "b"}
+    assert gold("mt-bench-human", MT_BENCH) == {"preference": "b"}
+    rated = gold("vlfeedback", VLFEEDBACK)
+    assert rated["scores"] == [round(14 / 3, 9), 3.5]  # (5 + 5 + 4) / 3, and (2 + 5) / 2 without the one that is N/A
+    assert rated["responses"][1]["scores"] == {"Helpfulness": 2, "Ethical Considerations": 5}
+    assert gold("flask", FLASK_REVIEW) == {"scores": {"factuality": 1}, "feedback": FLASK_REVIEW["review"]}
+    columns = {key: [each[key] for each in VLFEEDBACK["completions"]] for key in VLFEEDBACK["completions"][0]}
+    assert gold("vlfeedback", {**VLFEEDBACK, "completions": columns}) == rated  # as `datasets` reads it
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "said"),
+    [
+        ("llava-rlhf", {**LLAVA_RLHF, "preference": 3}, "preference.*is 1 or 2, got 3"),
+        ("hhh", {**HHH, "targets": {"choices": ["a", "b"], "labels": [1, 1]}}, "two choices of which one"),
+        ("mt-bench-human", {**MT_BENCH, "winner": "model_c"}, "winner.*model_a, model_b or tie"),
+        ("mt-bench-human", {**MT_BENCH, "turn": 3}, "conversation_a.*answers 3 questions"),
+        ("vlfeedback", {**VLFEEDBACK, "completions": []}, "completions"),
+        ("vlfeedback", {**VLFEEDBACK, "completions": [{"response": "A cat."}]}, r"completions\[0\].*'annotations'"),
+        ("flask", {"text": "Name a river.", "answer": None, "metrics": []}, "answer"),
+    ],
+)
+def test_a_row_of_a_published_set_without_what_it_needs_is_told(name: str, row: dict[str, Any], said: str) -> None:
+    with pytest.raises(DataError, match=said):
+        to_record(row, SCHEMAS[name])
+
+
+def test_pairs_for_critics_are_made_of_published_sets(tmp_path: Path) -> None:
+    for name, row in (("vlfeedback", VLFEEDBACK), ("rlhf-v", RLHF_V), ("llava-rlhf", LLAVA_RLHF)):
+        (tmp_path / f"{name}.jsonl").write_bytes(orjson.dumps(row) + b"\n")
+    dropped: Counter[str] = Counter()
+    ((pair,),) = from_scores(tmp_path / "vlfeedback.jsonl", 0.6, dropped)
+    assert (pair.better, pair.gap) == (0, round(14 / 3 - 3.5, 9))
+    better = [next(from_people(tmp_path / f"{name}.jsonl", dropped))[0].better for name in ("rlhf-v", "llava-rlhf")]
+    assert (better, dropped) == ([0, 1], Counter())
 
 
 @pytest.mark.parametrize(("row", "said"), CRITIC)

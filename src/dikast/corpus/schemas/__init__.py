@@ -5,7 +5,7 @@ from typing import Any
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import item_to
 from dikast.core.text import near_miss
-from dikast.corpus.schemas import annotation, conversation, preference_rows, prometheus, talk
+from dikast.corpus.schemas import annotation, conversation, preference_rows, preference_sets, prometheus, talk
 from dikast.corpus.schemas import llava_critic as critic
 from dikast.corpus.schemas.public_schema import Row, Schema
 
@@ -38,6 +38,23 @@ def _plain(messages: list[Any]) -> bool:
 SCHEMAS: dict[str, Schema] = {
     schema.name: schema
     for schema in (
+        Schema("llava-rlhf", "LLaVA-RLHF: conversations, output_1, output_2, preference",
+               lambda r: _talks(r) and {"output_1", "output_2", "preference"} <= r.keys(),
+               preference_sets.read_llava_rlhf, preference_sets.write_llava_rlhf),
+        Schema("vlfeedback", "VLFeedback: prompt, img_path, completions with ratings in three aspects",
+               lambda r: "completions" in r and "prompt" in r,
+               preference_sets.read_vlfeedback, preference_sets.write_vlfeedback),
+        Schema("rlhf-v", "RLHF-V and RLAIF-V: a picture, question, chosen, rejected", preference_sets.is_rlhf_v,
+               preference_sets.read_rlhf_v, preference_sets.write_rlhf_v),
+        Schema("hhh", "HHH: input, targets with choices and labels",
+               lambda r: "input" in r and isinstance(r.get("targets"), dict),
+               preference_sets.read_hhh, preference_sets.write_hhh),
+        Schema("mt-bench-human", "MT-bench human judgments: two conversations, turn, winner",
+               lambda r: {"conversation_a", "conversation_b", "winner"} <= r.keys(),
+               preference_sets.read_mt_bench, preference_sets.write_mt_bench),
+        Schema("flask", "FLASK: instructions with answers, and reviews with a score for each skill",
+               lambda r: "answer" in r and bool({"metrics", "skill"} & r.keys()),
+               preference_sets.read_flask, preference_sets.write_flask),
         Schema("llamafactory", "LLaMA-Factory pairs: conversations, chosen, rejected, images",
                lambda r: _talks(r) and isinstance(r.get("chosen"), dict),
                preference_rows.read_llamafactory, preference_rows.write_llamafactory),
