@@ -10,6 +10,7 @@ from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item, item_from, item_to
 from dikast.core.part import Image, Text, Turn, Video, images_of, text_of
 from dikast.core.rubric import Rubric, load_rubric
+from dikast.judging.judge import Judge
 
 
 def test_the_plain_item() -> None:
@@ -229,9 +230,19 @@ def test_an_item_prints_in_one_line() -> None:
     assert len(repr(Item.of("Why? " * 100, responses=["a", "b"]))) < 120
 
 
+@pytest.mark.parametrize("fields", [{"response": ["a", "b"]}, {"responses": ["a", ["b", "c"]]}])
+def test_a_list_of_texts_is_asked_about_as_in_files(fields: dict[str, Any]) -> None:
+    with pytest.raises(UserError, match=r"responses=\[...\] if each is one, \[Text\(...\), ...\] if they are parts"):
+        Item.of("q", **fields)
+    with pytest.raises(UserError, match="a list of texts stands where one response is needed"):
+        Judge("mock:constant", "helpfulness").grade(instruction="q", **fields)
+    assert text_of(Item.of("q", [Text("a"), Text("b")]).response) == "a\nb"
+    assert len(Item.of("q", responses=["a", "b"]).responses) == 2
+
+
 def test_a_pickled_item_is_the_same() -> None:
     turns = [{"role": "system", "content": "S"}, {"role": "user", "content": ["x", "y"]}]
-    said = ["", "c", ["p", "q"]]
+    said = ["", "c", [Text("p"), Text("q")]]
     several = Item.of(turns, responses=said, image="a.png", rubric="helpfulness", reference="r", gold=[1, 2, 3])
     for item in (Item.of("Q?", "A.", gold=3, model="m"), several, Item("x", (Turn("user", ()),), ((),), origin="f:1")):
         copy = pickle.loads(pickle.dumps(item))

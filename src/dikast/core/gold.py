@@ -160,6 +160,7 @@ class GoldCheck:
     guessed: str = ""  # the column that gold was guessed from, and how much of it does not lie on its scale
     guesses_off: int = 0
     _guess: str = ""
+    _of_pairs: str = ""  # the file in which gold of a single response names the better of several
     _first: DataError | None = None
     _alone: bool = False  # a single number, or a word that is no preference, was given for a pair
     _scales: dict[str, str] = field(default_factory=dict)  # by the rubric's name
@@ -194,6 +195,9 @@ class GoldCheck:
     def _take(self, value: Any, scale: Scale, item: Item, rubric: Rubric, *, alone: bool) -> None:
         """Count one value; a single value (`alone`) for a pair says which response is better, and is not a score."""
         self.looked += 1
+        choice = not isinstance(value, int) and is_preference(value, len(item.responses))
+        if not alone and choice and len(item.responses) > 1 and not lies_on(value, scale):
+            self._of_pairs = self._of_pairs or item.origin.rpartition(":")[0] or "FILE"
         if says_none(value) and scale.match(value) is None:
             self.none += 1
             return
@@ -252,6 +256,8 @@ class GoldCheck:
         if not self._numbers and any(len(word.split()) > _WORDS_OF_A_LABEL for word in self._words):
             cures.insert(0, "--map reference=gold reads these texts as reference answers")
         cures.append("--map gold=COLUMN takes another column (in Python: Judge(..., equate=...))")
+        if self._of_pairs:
+            cures.insert(0, self._to_compare)
         cures = list(self.cures) or cures
         message = (
             f"gold does not lie on its scale: {self.wrong:,} of {self.looked:,} values are off {due}, and gold {seen};"
@@ -270,6 +276,9 @@ class GoldCheck:
                     f"{name!r} was guessed to be gold but {self._guess}, so it is metadata only: "
                     + (self.named or f"write a, b or tie; {flag} reads 0 as the first response and 1 as the second"),
                 )
+            if self._of_pairs:
+                told = f"{name!r} says which response is better ({self._guess}), so it is metadata only here"
+                return (f"{told}: {self.named or self._to_compare}",)
             return (
                 f"{name!r} was guessed to be gold but does not lie on the scale ({self.guesses_off:,} of "
                 f"{self.looked:,} values; {self._guess}), so it is metadata only: "
@@ -293,6 +302,11 @@ class GoldCheck:
             f"--map {shlex.quote(f'gold={name}')} names it as gold (the same command with it asks nothing twice)"
         )
         return (f"{listed} {verb} like gold, kept as metadata: {cure}",)
+
+    @property
+    def _to_compare(self) -> str:
+        verb = f"`dikast compare {shlex.quote(self._of_pairs)} ...` (in Python dikast.compare)"
+        return f"{verb} compares the responses and measures how often the judge agrees"
 
     def _seen(self) -> str:
         told = []

@@ -6,12 +6,12 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Literal, cast
 
 from dikast.core.canonical import MOST_LEVELS, too_deep
 from dikast.core.errors import DataError, UserError
+from dikast.core.key_slips import slip_in
 from dikast.core.part import (
     Content,
     Image,
@@ -27,7 +27,7 @@ from dikast.core.part import (
     type_names,
 )
 from dikast.core.rubric import Rubric, Sheet, load_rubric
-from dikast.core.text import counted, hint, near_miss, one_line
+from dikast.core.text import counted, hint, one_line
 
 ITEM_KEYS = (
     "id", "instruction", "response", "responses", "reference", "context", "rubric", "gold", "gold_from", "image",
@@ -43,6 +43,7 @@ RIGHT = (
     ("reference", "response"), ("reference", "output"), ("expected", "answer"), ("expected", "response"),
     ("correct", "answer"), ("correct", "response"), ("ground_truth", "answer"), ("golden", "answer"),
 )  # fmt: skip
+FILES = ("file_name", "filename")  # columns that hold pictures where they name files of such
 NAMES: Mapping[str, tuple[str, ...]] = {
     "id": ("id", "uid"),
     "instruction": (
@@ -58,7 +59,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         *(f"{which}_{what}" for which, what in RIGHT), "target", "answer",
     ),
     "context": ("context", "contexts", "retrieved_contexts", "retrieval_context", "input"),
-    "image": ("image", "image_path", "image_url", "img"),
+    "image": ("image", "image_path", "image_url", "img", "image_file", "image_filename", "img_path", *FILES),
     "images": ("images", "image_paths"),
     "messages": ("messages", "conversations", "conversation"),
     "system turn": ("system_prompt", "system_message"),
@@ -67,10 +68,6 @@ NAMES: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 _RANGE = re.compile(r"[(\[]\s*\d+\s*(?:-|–|to|\.\.)\s*\d+\s*[)\]]$")  # a scale behind a column's name: Rating (1-5)
 _KNOWN = frozenset(ITEM_KEYS)
-_WORDS = frozenset((
-    "content", "contents", "contest", "goal", "goals", "idx", "ids", "inspection", "preference", "preferences",
-    "respondent", "mean",
-))  # fmt: skip
 ROLES = ("system", "user", "assistant")
 
 
@@ -148,7 +145,8 @@ class Item:
         """An item from Python values: `Item.of("What is this?", "A cat.", image="cat.png")`; `id` may be left out.
 
         Numbers are their text. Keywords that are no field are metadata; UserError for those that files use as the name
-        of a field of content which is not given here (`question` without an instruction).
+        of a field of content which is not given here (`question` without an instruction), and for a response that is a
+        list of several texts, which may be several responses or the parts of one (`Text("...")` each).
         """
         given: dict[str, Any] = {"id": "item", "instruction": instruction, **fields}
         if response is not None:
@@ -161,10 +159,19 @@ class Item:
         given |= {name: number_as_text(given[name]) for name in SPOKEN if name in given}
         if isinstance(several := given.get("responses"), list | tuple):
             given["responses"] = [number_as_text(each) for each in several]
+        said = given.get("responses")
+        if is_of_texts(given.get("response")) or (isinstance(said, list | tuple) and any(map(is_of_texts, said))):
+            cure = "responses=[...] if each is one, [Text(...), ...] if they are parts of one"
+            raise UserError(f"a list of texts stands where one response is needed: give {cure}")
         return item_from(given)
 
 
 _fields_of = attrgetter(*(each.name for each in fields(Item)))
+
+
+def is_of_texts(value: object) -> bool:
+    """Whether a value is a list of several texts and nothing else."""
+    return isinstance(value, list | tuple) and len(value) > 1 and all(isinstance(each, str) for each in value)
 
 
 def _plain(content: Content) -> str | Content:
@@ -279,29 +286,11 @@ def _check_keys(value: dict[Any, Any]) -> None:
         for key in unknown:
             if not isinstance(key, str):
                 raise DataError(f"keys must be text, got {key!r}")
-        slip = _slip(frozenset(value))
+        slip = slip_in(frozenset(value), ITEM_KEYS)
         if slip is not None:
             key, near = slip
             told = f"did you mean {near!r}? Then write --map {near}={key}; if not, rename it or put it under 'meta'"
             raise DataError(f"unknown key {key!r}: {told}", field=key)
-
-
-@lru_cache(maxsize=256)  # the records of a file share a few sets of keys, and looking for near misses is slow
-def _slip(keys: frozenset[str]) -> tuple[str, str] | None:
-    """An unknown key and the known one, not among `keys`, that was most likely meant."""
-    given = {known.removesuffix("s") for known in keys & _KNOWN}  # 'response_time' with 'response' is not 'responses'
-    free = [known for known in ITEM_KEYS if known.removesuffix("s") not in given]
-    for key in sorted(keys - _KNOWN):
-        near = near_miss(key, free)
-        if near is not None and not _is_a_name(key, near):
-            return key, near
-    return None
-
-
-def _is_a_name(key: str, near: str) -> bool:
-    """Whether a key similar to a known one is a separate name: `image_id`, `image2`, `goal`."""
-    plain = key.casefold().replace("-", "_").replace(" ", "_")
-    return plain in _WORDS or bool(re.fullmatch(rf"{near.removesuffix('s')}s?(_\w+|\d+)", plain))
 
 
 def _id(value: object, line: int | None) -> str:

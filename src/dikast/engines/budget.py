@@ -30,7 +30,7 @@ class Budget(Wrapper):
     and what the engine allows for reasoning, and with a budget of money only one request is sent. What the budget does
     not cover fails with the kind `budget` and is not sent, so that running the same command again asks it. Tries that
     failed count as their request's one call, and what a server charges for them is not known here. A model that does
-    not count tokens ends a budget of tokens or money after its first answer.
+    not count tokens, or costs, ends a budget of them after its first answer.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Budget(Wrapper):
         self._answered = 0
         self._in_flight = 0
         self._reserved = 0  # tokens, for what is in flight
-        self._uncounted = False
+        self._uncounted = ""  # what an answer was without, although a bound is on it
 
     @property
     def left(self) -> str:
@@ -113,7 +113,7 @@ class Budget(Wrapper):
         if self._calls is not None and spent.calls >= self._calls:
             return f"{spent.calls:,} of {self._calls:,} calls were made"
         if self._uncounted and (self._tokens is not None or self._money is not None):
-            return "the server does not count tokens, so the amount spent is unknown"
+            return f"the server does not count {self._uncounted}, so the amount spent is unknown"
         if self._tokens is not None and spent.tokens + self._reserved + tokens > self._tokens:
             return f"{spent.tokens:,} of {self._tokens:,} tokens were used and the next answer may take {tokens:,}"
         if self._money is not None:
@@ -146,7 +146,10 @@ class Budget(Wrapper):
             self.spent.tokens += tokens
             self.spent.money += usage.cost or 0.0
             return
-        self._uncounted = self._uncounted or not tokens or (self._money is not None and usage.cost is None)
+        if not tokens:
+            self._uncounted = "tokens"
+        elif self._money is not None and usage.cost is None:
+            self._uncounted = self._uncounted or "costs (calls=N or tokens=N bound it, or a price is given)"
         self.spent.tokens += tokens
         self.spent.money += usage.cost or 0.0
         self._dearest.tokens = max(self._dearest.tokens, tokens)

@@ -23,7 +23,6 @@ from dikast.core.errors import DataError, UserError, told_once
 from dikast.core.gold import GoldCheck
 from dikast.core.item import Item
 from dikast.core.records import Arrangement
-from dikast.core.records.column_cures import lacking
 from dikast.core.records.sources import forget
 from dikast.core.rubric import Sheet
 from dikast.core.runs.current_verdicts import answered, current_records, current_verdicts, is_in
@@ -332,7 +331,7 @@ def _plan(run: FileRun, samples: range, only: set[str] | None, plans: PlanFiles 
     def check_responses() -> None:
         if items and short == items and run.reading.columns:
             raise DataError(
-                lacking(needed, run.reading.columns, run.reading.mapped, run.reading.lengths, run.reading.nested),
+                run.reading.lacking(needed),
                 path=run.source.path,
             )
 

@@ -176,7 +176,9 @@ class SpendOptions:
         return price_from(self.price) if self.price else None
 
     def around(self, engine: "Engine") -> "Engine":
-        """The engine at the price that was given and within the budget; UserError for money without a price."""
+        """The engine at the price that was given and within the budget; UserError for money without a price, and for
+        money where none is spent.
+        """
         from dikast.engines.budget import Budget
         from dikast.engines.priced import Priced
         from dikast.engines.wrapper import found_in
@@ -188,6 +190,12 @@ class SpendOptions:
             raise UserError(
                 f"--budget money=... needs the price of {engine.name}, which is unknown: add --price IN,OUT, money per"
                 " million tokens read and written"
+            )
+        if "money" in bounds and self.charged is None and found_in(engine, "free", False):
+            raise UserError(
+                f"--budget money=... bounds nothing: {engine.name} runs on a machine of yours and costs nothing; bound"
+                " it with calls=N or tokens=N, or add --price IN,OUT, money per million tokens read and written; beside"
+                " a judge that costs money, write the bound into that one (--judge openai:MODEL,money=5)"
             )
         return Budget(engine, **bounds) if bounds else engine
 

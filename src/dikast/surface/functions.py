@@ -15,7 +15,6 @@ from dikast.core.checking import Mistakes, near_keywords
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item
 from dikast.core.records import Arrangement, write_items
-from dikast.core.records.column_cures import lacking
 from dikast.core.records.items import scan_rows
 from dikast.core.records.rows_in_memory import rows_in
 from dikast.core.runs.judge_lock import names_version
@@ -193,9 +192,7 @@ def _written(rows: Rows, folder: Path, columns: Mapping[str, str], needed: int =
     if not items:
         raise UserError("no items: there are no rows")
     if arrangement.columns and all(len(each.responses) < needed for each in items):
-        raise DataError(
-            lacking(needed, arrangement.columns, arrangement.mapped, arrangement.lengths, arrangement.nested), path=ROWS
-        )
+        raise DataError(arrangement.lacking(needed), path=ROWS)
     tell_columns(ROWS, arrangement.mapping_line())
     tell_equal(ROWS, arrangement)
     folder.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,6 @@ from pathlib import Path
 from dikast.core.errors import DataError, UserError, told_once
 from dikast.core.item import Item
 from dikast.core.records import Arrangement, write_items
-from dikast.core.records.column_cures import lacking
 from dikast.core.records.several_files import Origins, answers_of_models, joined_items, names_of
 from dikast.core.runs.run_files import KEYS, VERDICTS
 from dikast.core.text import in_shell
@@ -90,9 +89,7 @@ def _good(
             told += f" both (columns response_a and response_b); `dikast grade {named}` scores each response, and says"
             raise DataError(f"{told} which file's are better", path=path)
         if items[path] and items[path] == short[path] and reading.columns:
-            raise DataError(
-                lacking(needed, reading.columns, reading.mapped, reading.lengths, reading.nested), path=path
-            )
+            raise DataError(reading.lacking(needed), path=path)
     if len(errors) == 1:
         raise errors[0]
     if errors:

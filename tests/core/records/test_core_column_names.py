@@ -244,7 +244,7 @@ PROPOSED = [  # a header, what the cells of each column are (Long, short, a numb
     ("col1,col2", "Ls", "instruction=col1 response=col2"),
     ("col1,col2", "sL", "instruction=col1 response=col2"),
     ("a,b,c", "kLL", "instruction=b response=c"),
-    ("question,gpt4,claude", "Lss", "response=gpt4"),
+    ("question,ours,theirs", "Lss", "response=ours"),
     ("question,LLM words,Human Rating", "Lsn", "'response=LLM words'"),
     ("id,prompt,said by model,notes", "nLsL", "'response=said by model'"),
     ("question,response_time,text", "Lns", "response=text"),
@@ -256,7 +256,7 @@ PROPOSED = [  # a header, what the cells of each column are (Long, short, a numb
     ("id,1st,2nd", "nsL", "instruction=1st response=2nd"),
 ]
 PROPOSED_PAIRS = [
-    ("prompt,gpt4,claude", "Lss", "response_0=gpt4 response_1=claude"),
+    ("prompt,ours,theirs", "Lss", "response_0=ours response_1=theirs"),
     ("question,left_text,right_text", "LLs", "response_0=left_text response_1=right_text"),
     ("q,a,b", "Lss", "instruction=q response_0=a response_1=b"),
     ("question,base,finetuned,note", "LssL", "response_0=base response_1=finetuned"),

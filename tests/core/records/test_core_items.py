@@ -246,20 +246,20 @@ def test_reading_takes_flat_memory(tmp_path: Path) -> None:
 
 
 def test_a_near_miss_is_looked_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dikast.core import item
+    from dikast.core import key_slips
 
     asked: list[str] = []
 
     def counting(name: str, known: Any) -> None:
         asked.append(name)
 
-    item._slip.cache_clear()
-    monkeypatch.setattr(item, "near_miss", counting)
+    key_slips.slip_in.cache_clear()
+    monkeypatch.setattr(key_slips, "near_miss", counting)
     assert (
         len(read(put(tmp_path, "a.jsonl", jsonl(*({"id": i, "source": "x", "split": "y"} for i in range(50)))))) == 50
     )
     assert asked == ["source", "split"]
-    item._slip.cache_clear()
+    key_slips.slip_in.cache_clear()
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import json
 import random
 import re
 import resource
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -132,8 +133,50 @@ def test_a_json_table_by_columns(tmp_path: Path, space: int | None) -> None:
     )
     split = put(tmp_path, "d.json", '{"columns": ["question"], "index": [0], "data": [["q"]]}')
     refused(split, r"a table by its columns or its index: write a list of records \(in pandas", 1)
-    nested = put(tmp_path, "e.json", '{"id": "e", "results": {"version": 3, "results": [{"vars": {}}]}}')
-    refused(nested, r"'results\.results' holds the records: write that array alone \(jq \.results\.results FILE", 1)
+
+
+@pytest.mark.parametrize(
+    ("table", "rows"),
+    [
+        ({"version": 1, "data": [{"question": "q"}]}, [{"question": "q"}]),
+        ({"id": "e", "results": {"version": 3, "results": [{"vars": {}}]}}, [{"vars": {}}]),
+        ({"features": [], "rows": [{"row_idx": 7, "row": {"question": "q"}, "truncated_cells": []}], "partial": False},
+         [{"question": "q"}]),
+        ({"data": {"question": ["q", "r"], "answer": ["a", "b"]}},
+         [{"question": "q", "answer": "a"}, {"question": "r", "answer": "b"}]),
+    ],
+)  # fmt: skip
+def test_a_table_inside_one_object_is_read(table: dict[str, Any], rows: list[Any], tmp_path: Path) -> None:
+    found = list(read_records(put(tmp_path, "a.json", json.dumps(table))))
+    assert [record.value for record in found] == rows
+    assert [record.line for record in found] == [*range(1, len(rows) + 1)]
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="the commands are of jq")
+@pytest.mark.parametrize(
+    ("table", "told"),
+    [
+        ({"question": "q", "samples": [{"question": "q", "answer": "a"}]}, "'samples' could be the records"),
+        ({"rows": [{"question": "q", "answer": "a"}], "data": [{"answer": "b"}]}, "'data' and 'rows' could be"),
+        ({"data": {"x": {"question": "q", "answer": "a"}, "y": {"question": "r", "answer": "b"}}}, "a member for each"),
+        ({"x": {"question": "q", "answer": "a"}, "y": {"question": "r", "answer": "b"}}, "a member for each record"),
+    ],
+)
+def test_tables_that_are_not_clear_have_a_command_that_works(table: dict[str, Any], told: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=told) as caught:
+        list(read_records(put(tmp_path, "FILE", json.dumps(table)) and put(tmp_path, "a.json", json.dumps(table))))
+    for command in re.findall(r"jq -c '.*?' FILE > OTHER\.jsonl", str(caught.value)):
+        subprocess.run(command, shell=True, cwd=tmp_path, check=True)
+        found = [record.value for record in read_records(tmp_path / "OTHER.jsonl")]
+        assert all(row["answer"] in ("a", "b") for row in found)
+        if "to_entries" in command:
+            assert [row["id"] for row in found] == ["x", "y"]
+
+
+def test_a_page_of_the_hub_whose_cells_are_cut_is_refused(tmp_path: Path) -> None:
+    page = {"rows": [{"row_idx": 0, "row": {"answer": "It is lon"}, "truncated_cells": ["answer"]}]}
+    with pytest.raises(DataError, match=r"cells are cut short \(answer\): give the data set itself"):
+        list(read_records(put(tmp_path, "a.json", json.dumps(page))))
 
 
 def test_json_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,13 @@ FILES = {
     "number.jsonl": '{"question": "q", "answer": "a"}\n{"question": "r", "answer": 7}\n',
     "nan.jsonl": '{"question": "q", "answer": "a", "gold": NaN}\n',
     "slip.jsonl": '{"instructon": "q", "response": "a"}\n',
-    "wrapped.json": '{"version": 1, "data": [{"question": "q", "answer": "a"}]}',
+    "wrapped.json": '{"rows": [{"question": "q", "answer": "a"}], "data": [{"question": "q", "answer": "a"}]}',
+    "page.json": '{"rows": [{"row_idx": 0, "row": {"prompt": "q", "replies": [{"text": "a"}, {"text": "b"}]}}]}',
+    "array.json": '[{"prompt": "q", "replies": [{"text": "a"}, {"text": "b"}]}]',
+    "comment.csv": "# exported, by me\nquestion,answer\nq,a\n",
+    "title.csv": "My export\n\nquestion,answer\nq,a\n",
+    "files.csv": "prompt,filename\nq,a.png\n",
+    "choices.csv": "question,answer_a,answer_b,winner\nq,x,y,a\nr,z,w,b\n",
     "columns.json": '{"question": {"0": "q", "1": "r"}, "answer": {"0": "a", "1": "b"}}',
     "split.json": '{"columns": ["question", "answer"], "index": [0], "data": [["q", "a"]]}',
     "uneven.json": '{"question": ["q", "r"], "answer": ["a"]}',
@@ -114,7 +120,16 @@ MISTAKES = [
     ("grade cut.jsonl " + ASK, "cut.jsonl:2: the JSON object does not end on its line", "write one object a line"),
     ("grade list.jsonl " + ASK, "list.jsonl:2: each line holds one JSON object", "named .json"),
     ("grade number.jsonl " + ASK, "number.jsonl:2: field 'response': column 'answer'", "write it as text"),
-    ("grade wrapped.json " + ASK, "wrapped.json:1: one object, whose 'data' holds the records", "jq .data"),
+    ("grade wrapped.json " + ASK, "whose 'data' and 'rows' could be the records", "jq -c '.data[]' FILE > OTHER.jsonl"),
+    (
+        "compare page.json " + ASK,
+        "'replies' holds lists of",
+        "jq -c '.rows[].row | .responses = [.replies[].text]' FILE",
+    ),
+    ("compare array.json " + ASK, "'replies' holds lists of", "jq -c '.[] | .responses = [.replies[].text]' FILE"),
+    ("grade comment.csv " + ASK, "line 1 is no header ('# exported, by me')", "(tail -n +2 comment.csv > OTHER.csv)"),
+    ("grade title.csv " + ASK, "lines 1 to 2 are no header ('My export')", "(tail -n +3 title.csv > OTHER.csv)"),
+    ("compare files.csv " + ASK, "as two responses; the columns are prompt, filename", '"response": {"type": "image"'),
     ("grade columns.json " + ASK, "columns.json:1: a table by its columns", "to_json(orient='records')"),
     ("grade split.json " + ASK, "split.json:1: a table by its columns", "to_json(orient='records')"),
     ("grade uneven.json " + ASK, "different lengths", "question 2, answer 1"),
@@ -149,6 +164,11 @@ MISTAKES = [
     ("compare said.csv " + ASK, "could each be the response", "--map response_0=answer --map response_1=gpt4_response"),
     # gold
     ("grade gold.csv " + ASK, "gold does not lie on its scale", "--equate"),
+    (
+        "grade choices.csv --map gold=winner " + ASK,
+        "gold does not lie on its scale",
+        "`dikast compare choices.csv ...`",
+    ),
     ("grade thousand.csv " + ASK, "1,234", "--equate"),
     # judges
     (f"grade qa.csv --judge model1.json {R} {O}", "'model1.json': is a file", "replay:model1.json"),
@@ -211,6 +231,18 @@ MISTAKES = [
     ("grade qa.csv --samples 3 " + ASK, "several samples at temperature 0 are all the same", "--temperature"),
     ("grade qa.csv --samples 0 " + ASK, "--samples", "greater than or equal to 1"),
     ("grade qa.csv --budget 5 " + ASK, "--budget '5'", "(money=5 for an amount)"),
+    ("grade qa.csv --budget money=1 " + ASK, "mock:constant runs on a machine of yours and costs nothing", "calls=N"),
+    (
+        "compare choices.csv --budget money=1 --judge scout " + f"{R} {O}",
+        "scout runs on a machine of",
+        "--price IN,OUT",
+    ),
+    ("corpus convert qa.csv out.jsonl", "--to is missing", "trl-preference, autoj"),
+    (
+        "corpus convert choices.csv out.jsonl --to trl",
+        "no known schema has these columns",
+        "--from SCHEMA: llamafactory",
+    ),
     ("grade qa.csv --by model " + ASK, "there is no option --by", "dikast audit RUN --by"),
     ("grade qa.csv --threshold 3 " + ASK, "there is no option --threshold", "--fail-under METRIC=VALUE"),
     ("report nowhere --fail-if pearson<1", "there is no option --fail-if", "--fail-under METRIC=VALUE"),
@@ -366,6 +398,16 @@ def test_the_cure_for_a_column_like_gold_works_without_ids(tmp_path: Path) -> No
     assert "did you mean 'gold'?" in near.stderr
     done = dikast_here("audit", run, "--gold-file", tmp_path / "people.csv", "--gold", "gold")
     assert done.returncode == 0, done.stderr
+
+
+def test_grades_of_pairs_with_a_winner_say_that_compare_measures_agreement(tmp_path: Path) -> None:
+    (tmp_path / "my pairs.csv").write_text(FILES["choices.csv"], "utf-8")
+    done = dikast_here("grade", "my pairs.csv", *f"{J} {R} {O}".split(), cwd=tmp_path)
+    told = done.stdout.partition("'winner' says which response is better")[2].partition("\n")[0]
+    assert "metadata only here: `dikast compare 'my pairs.csv' ...`" in told
+    assert "--scale" not in told
+    done = dikast_here("compare", "my pairs.csv", *f"{J} {R} --out pairs".split(), cwd=tmp_path)
+    assert "accuracy with gold is" in done.stdout
 
 
 def test_a_sheet_as_the_message_spells_it_is_one(tmp_path: Path) -> None:

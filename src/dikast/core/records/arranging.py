@@ -2,30 +2,31 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from dikast.core.errors import DataError, UserError
-from dikast.core.item import ITEM_KEYS, NAMES, SPOKEN, Item, item_from, plain_name
+from dikast.core.item import FILES, ITEM_KEYS, NAMES, SPOKEN, Item, is_of_texts, item_from, plain_name
 from dikast.core.part import number_as_text
 from dikast.core.records import column_cures as cures
 from dikast.core.records.column_names import (
     SYSTEMS,
     Recognised,
     check_order,
-    in_words,
+    is_model,
     recognise,
     since,
     system_columns,
     two_groups,
     with_models,
 )
-from dikast.core.records.conversations import turns_in, with_conversations, with_system_turn
-from dikast.core.records.reading import NUMBERED, Record, cell_value
+from dikast.core.records.conversations import asked_in_context, turns_in, with_conversations, with_system_turn
+from dikast.core.records.reading import NUMBERED, Record, cell_value, jq_to_records
+from dikast.core.records.shapes.arrangement import Arrangement
+from dikast.core.records.shapes.dialogue_text import with_dialogues
 from dikast.core.records.shapes.foreign_records import foreign_record
 from dikast.core.records.shapes.pair_winners import one_hot_winner, winner
 from dikast.core.records.sniffing import form_of
-from dikast.core.runs.judge_lock import NAMES_OF
 from dikast.core.runs.table_columns import told_by_a_judge
 from dikast.core.text import near_miss, number_in, one_line
 
@@ -33,63 +34,6 @@ _MEASURED = 20  # records whose texts are measured
 _CONTENT = (*SPOKEN, "responses")
 _TOLD = tuple(name for name in ITEM_KEYS if name not in ("id", "meta", "gold_from"))
 _SHAPES = 1000  # sets of keys whose arrangement is remembered
-
-
-@dataclass
-class Arrangement:
-    """The result of a pass over records: the columns of the first, the field of each guessed column, equal items.
-
-    `names` is the version of the table with which a folder of verdicts was begun, so that it asks nothing twice: what
-    is recognised since (`column_names.since`) is metadata, and conversations written as text stay text. With 0 records
-    are read as before columns were recognised at all: an id that is missing is the line's number.
-    """
-
-    names: int = NAMES_OF
-    columns: tuple[str, ...] = ()
-    own: tuple[str, ...] = ()  # the columns of the first that have a field's own name, without ids and metadata
-    mapped: dict[str, str] = field(default_factory=dict)
-    lengths: dict[str, int] = field(default_factory=dict)  # of the texts in each column, in the first records
-    nested: dict[str, str] = field(default_factory=dict)  # the cure for each column of lists or objects with responses
-    equal: int = 0
-    equal_at: list[str] = field(default_factory=list)  # the first few
-    numbers: dict[str, bool] = field(default_factory=dict)  # whether a column of texts holds numbers instead
-    several: bool = False  # whether the source is several files
-    systems: tuple[str, ...] = ()  # the columns that name the systems of the first item's responses
-    bare: bool = False  # whether the first item has a response, but neither an instruction nor images
-
-    def mapping_line(self) -> str:
-        """The mapped columns in one line; empty if every column has a field's own name.
-
-        Also numbers that are read as text and, if no prompt was recognised, the column that may hold it.
-        """
-        guessed = [f"{column} -> {name}" for column, name in self.mapped.items()]
-        of = [""] if len(self.systems) == 1 else [f" of response_{i}" for i in range(len(self.systems))]
-        known = [each for each in zip(self.systems, of, strict=True) if each[0] in self.columns]
-        guessed += [f"{column} -> system{which}" for column, which in known]
-        told = f"columns {', '.join(guessed)}" if guessed else ""
-        if guessed and self.own:
-            told += f"; {', '.join(self.own)} by {'its own name' if len(self.own) == 1 else 'their own names'}"
-        if numeric := [name for name, number in self.numbers.items() if number]:
-            told += f"{'; ' * bool(told)}the numbers of {' and '.join(numeric)} are read as text"
-        left = [each for each in self.columns if each not in {*ITEM_KEYS, *self.mapped, *self.systems}]
-        if self.bare and (prompt := cures.likely_instruction(left, self.lengths)):
-            alone = f"no instruction, so the judge sees the response alone: {in_words([('instruction', prompt)])} if"
-            told += f"{'; ' * bool(told)}{alone} {prompt!r} is what was asked"
-        return told
-
-    def equal_items_note(self) -> str:
-        """How many items without an id are equal to an earlier one, and the places of the first of them; empty for
-        none.
-        """
-        if not self.equal:
-            return ""
-        if self.several:
-            at = ", ".join(place.rpartition("/")[2] for place in self.equal_at)
-        else:
-            word = "row" if self.equal_at[0].startswith("rows:") else "line"
-            at = f"{word} {', '.join(place.rpartition(':')[2] for place in self.equal_at)}"
-        more = f" and {self.equal - len(self.equal_at):,} more" * (self.equal > len(self.equal_at))
-        return f"{self.equal:,} without an id equal to an earlier item, called #2, #3, ...: {at}{more}"
 
 
 class Arranger:
@@ -104,6 +48,7 @@ class Arranger:
                     hint = f"the field comes first: {columns[name]}={name}"
                 raise UserError(f"columns: {name!r} is not a field of an item: {hint}")
         self._columns, self._cells, self.reading = columns, cells, reading
+        reading.named = {column: name for name, column in columns.items() if column}
         self._left_out = [name for name, column in columns.items() if not column]
         if any(map(NUMBERED.fullmatch, columns)):
             self._left_out += [name for name in ("response", "responses") if name not in columns]
@@ -115,7 +60,7 @@ class Arranger:
     @property
     def fields(self) -> dict[str, str]:
         """What each column is that was recognised or named."""
-        return {**self.reading.mapped, **{column: name for name, column in self._columns.items()}}
+        return {**self.reading.mapped, **self.reading.named}
 
     def item(self, record: Record, *, path: str = "", root: str = "") -> Item:
         """The item of a record, without a name ("") if the record has no id and gets one from its content."""
@@ -129,6 +74,9 @@ class Arranger:
         if self._measured == 1:
             self.reading.bare = not found.instruction and bool(found.responses and self.reading.names)
             self.reading.systems = system_columns(found) if self.reading.names else ()
+            if self.reading.names > 6 and not found.images:
+                names = (each for each, cell in record.value.items() if cures.is_picture(cell))
+                self.reading.pictures = next((each for each in names if each not in self.fields), "")
         return found if named else replace(found, id="")
 
     def _with_column(self, error: DataError, record: Record) -> DataError:
@@ -177,25 +125,32 @@ class Arranger:
             columns_of = [self._columns.get(name) or name for name in responses]
             value = value | self._guess(guessed, shape, record, columns_of)
         if self.reading.names:
-            try:
-                value = with_system_turn(
-                    with_conversations(value, shape.messages, names=self.reading.names),
-                    shape.system,
-                    names=self.reading.names,
-                )
-                if shape.system and shape.system not in value:
-                    self.reading.mapped.setdefault(shape.system, "system turn")
-            except DataError as error:
-                told = str(error).removeprefix(f"field {error.field!r}: ")
-                raise DataError(told, path=self._path, line=record.line, field=error.field) from None
+            value = self._with_turns(value, shape, record)
         self._check_lists(value, record, responses or (columns.get("response", "response"),))
         return value if self._cells else self._in_text(value, record, columns)
+
+    def _with_turns(self, value: dict[str, Any], shape: Recognised, record: Record) -> dict[str, Any]:
+        """The record with its conversations, and the dialogues that are written out as text, as turns."""
+        if self.reading.dialogues is not False and self.reading.names > 6:
+            split = with_dialogues(value)
+            if self.reading.dialogues is None:
+                self.reading.dialogues = split is not None
+            value = split or value
+        try:
+            value = with_conversations(value, shape.messages, names=self.reading.names)
+            value = with_system_turn(value, shape.system, names=self.reading.names)
+        except DataError as error:
+            told = str(error).removeprefix(f"field {error.field!r}: ")
+            raise DataError(told, path=self._path, line=record.line, field=error.field) from None
+        if shape.system and shape.system not in value:
+            self.reading.mapped.setdefault(shape.system, "system turn")
+        return value
 
     def _check_lists(self, value: Mapping[str, Any], record: Record, columns: Sequence[str]) -> None:
         """DataError for a response that is a list of texts, which may be several responses or the parts of one."""
         said = value.get("responses") if value.get("response") is None else [value["response"]]
         said = said if isinstance(said, list | tuple) else ()
-        lists = [i for i, each in enumerate(said) if cures.is_of_texts(each)]
+        lists = [i for i, each in enumerate(said) if is_of_texts(each)]
         if lists and self.reading.names > 5:
             if "responses" not in value or len(columns) == len(said):
                 at, names = columns[lists[0]], [self._columns.get(each) or each for each in columns]
@@ -248,8 +203,10 @@ class Arranger:
 
     def _to_run(self, cure: str) -> str:
         """The cure with commands that read the current file."""
-        parquet = os.path.isfile(self._path) and form_of(self._path).kind == "parquet"
-        return cures.with_table_written(cure) if parquet else cure
+        kind = form_of(self._path).kind if os.path.isfile(self._path) else ""
+        if kind == "json" and "(jq " in cure:
+            return cures.seeing_records(cure, jq_to_records(self._path))
+        return cures.with_table_written(cure) if kind == "parquet" else cure
 
     def _guessed(self, shape: Recognised, record: Record) -> Any:
         """What the column says that gold is guessed from, or the columns of outcomes; None without any."""
@@ -316,7 +273,9 @@ class Arranger:
         if len(own_names) == 1:
             settled["response"] = ""
         try:
-            found = recognise(self._known(keys), settled, () if mapped else own_names)
+            found = recognise(self._known(keys, record.value), settled, () if mapped else own_names)
+            if self.reading.names > 6:
+                found = asked_in_context(found, keys, record.value)
             if self.reading.names == 1 and (own_names or found.responses):  # `answer` was metadata beside pairs
                 moves = [each for each in found.moves if each[0] != "reference" or plain_name(each[1]) != "answer"]
                 found = found._replace(moves=tuple(moves))
@@ -330,9 +289,15 @@ class Arranger:
             raise _of_all(DataError(told, path=path, line=record.line, field=error.field), first) from None
         return found._replace(moves=(*chosen, *found.moves)), own_names
 
-    def _known(self, keys: Sequence[str]) -> Sequence[str]:
-        """The columns whose names had a meaning when the folder was begun."""
-        told = told_by_a_judge(keys) if self.reading.names > 5 else ()
+    def _known(self, keys: Sequence[str], value: Mapping[str, Any]) -> Sequence[str]:
+        """The columns whose names had a meaning when the folder was begun. Those called like models are left out where
+        one holds a number, such as a score, and those called like files that hold no picture.
+        """
+        told = [*(told_by_a_judge(keys) if self.reading.names > 5 else ())]
+        models = [each for each in keys if is_model(each)]
+        if not all(isinstance(_number_in(value[each]), str) for each in models):
+            told += models
+        told += [each for each in keys if plain_name(each) in FILES and not cures.is_picture(value[each])]
         return [each for each in keys if since(each) <= self.reading.names and each not in told]
 
     def _note(self, found: Recognised) -> None:
@@ -373,6 +338,10 @@ class Arranger:
             ):
                 told = f"{near!r} is called {key!r} in the first record: give it one name, or put one under 'meta'"
                 raise DataError(told, field=near)
+
+
+def _number_in(cell: Any) -> Any:
+    return number_in(cell.strip()) if isinstance(cell, str) else cell
 
 
 class ShapeError(DataError):

@@ -92,6 +92,9 @@ def lacking(
     graded = [each for each in left if _speaks_of(each, _GRADED) and not (lengths or {each: 1}).get(each, 0)]
     if needed == 1 and len(graded) == 1:
         told += f"; {in_words([('gold', graded[0])])} if people gave {graded[0]!r}"
+    if "image" in mapped.values() and not likely:
+        part = """{"response": {"type": "image", "image": "a.png"}}"""
+        told += f"; pictures that are responses themselves are written in JSONL as {part}"
     if any(map(_is_data, columns)):
         told += "; if this first row is data, write one with the names above it (question,answer)"
     return told
@@ -189,11 +192,6 @@ def nested_cure(column: str, value: object) -> str:
     return f"{column!r} holds {told} (jq -c '{made}' FILE > OTHER.jsonl)" if column.isidentifier() else ""
 
 
-def is_of_texts(value: object) -> bool:
-    """Whether a value is a list of several texts and nothing else."""
-    return isinstance(value, list | tuple) and len(value) > 1 and all(isinstance(each, str) for each in value)
-
-
 def several_texts(responses: Sequence[str], column: str, *, has_id: bool) -> str:
     """What to say of a `column`, one of those of the `responses`, that holds a list of texts instead of one text."""
     told = f"{column!r} holds a list of texts where one response is needed"
@@ -252,6 +250,13 @@ def _texts(columns: Sequence[str], lengths: Mapping[str, int], at_least: int) ->
 def _speaks_of(column: str, words: re.Pattern[str]) -> bool:
     words_of = plain_name(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", column))  # camelCase, too
     return words.search(f"_{words_of}_") is not None
+
+
+def seeing_records(told: str, records: str) -> str:
+    """The commands of a message about a JSON file in which jq finds the records with the program `records`."""
+    start, jq, command = told.partition("(jq ")
+    options, quote, program = command.partition("'")
+    return f"{start}{jq}{options}{quote}{records}{program}" if jq and " FILE " not in options else told
 
 
 def with_table_written(told: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dikast.core.errors import DataError
-from dikast.core.item import ITEM_KEYS, NAMES, RIGHT, Item, plain_name
+from dikast.core.item import FILES, ITEM_KEYS, NAMES, RIGHT, Item, plain_name
 
 PAIRS = ("answer", "response", "output", "completion", "prediction", "assistant", "conversation")  # before _a, _b, _1
 _LETTERS = "abcdefgh"  # that responses may end in
@@ -16,6 +16,7 @@ SYSTEMS = (
     ("model_a", "model_b"),
     ("system_a", "system_b"),
     ("model_1", "model_2"),
+    ("model1", "model2"),
     ("generator_1", "generator_2"),
     ("chosen_model", "rejected_model"),
 )
@@ -23,19 +24,27 @@ ONE_HOT = tuple((f"{stem}_a", f"{stem}_b", "winner_tie") for stem in ("winner_mo
 SINCE = {
     **dict.fromkeys(("gold_answer", "human_label", *NAMES["system turn"], *itertools.chain(*ONE_HOT)), 2),
     "system": 3,
+    **dict.fromkeys(("image_file", "image_filename", "img_path", *FILES), 7),
     **dict.fromkeys((f"{which}_{what}" for which, what in RIGHT), 4),
     **dict.fromkeys((f"{stem}_{letter}" for stem in PAIRS for letter in _LETTERS[2:]), 4),
 }
 """As `since`, of names that are recognised since a later version than the first."""
 SYSTEM = ("system", "model", "model_id", "model_name", "generator")
-_FIRST = {"instruction": 4, "response": 6}  # number of clear names; the last means the field only if no other does
+_FIRST = {
+    "instruction": 4,
+    "response": 6,
+    "image": 7,
+}  # number of clear names; the last means the field only if no other does
 _SAID, _END = "|".join((*PAIRS[:5], "reply", "text")), rf"[{_LETTERS}]|\d{{1,3}}"
-_PART = re.compile(rf"({'|'.join(PAIRS)})_({_END})|({_WHO})_({_END})_({_SAID})|({_SAID})_({_WHO})_({_END})")
+_PART = re.compile(
+    rf"({'|'.join(PAIRS)})_?({_END})|({_WHO})_?({_END})_({_SAID})|({_SAID})_({_WHO})_?({_END})"  # answer_a, answer1
+)
 _MODEL = (  # the name of a well-known model, as it begins and as it goes on
     "(?:(?:chat_?)?gpt|o[134]|claude|opus|sonnet|haiku|gemini|gemma|llama|mistral|mixtral|qwen|deepseek|phi|grok|vicuna|"
     r"command_r|nova|kimi|glm|olmo)(?:_?[vr]?\d+[a-z]{0,2}|_(?:mini|nano|micro|small|medium|large|pro|plus|flash|lite|turbo|"
     "ultra|opus|sonnet|haiku|chat|instruct|oss|it|thinking|preview|latest))*"
 )
+_NAMED_MODEL = re.compile(rf"(?:\w+/)?(?:meta_)?{_MODEL}")
 _OF_MODEL = re.compile(rf"({_MODEL})_({_SAID})|({_SAID})_({_MODEL})")
 
 
@@ -137,7 +146,14 @@ def since(name: str) -> int:
     """The version of the table (`core.runs.judge_lock.NAMES_OF`) since which a name is recognised."""
     plain = plain_name(name)
     match = _PART.fullmatch(plain)
+    if is_model(plain) or (match and any(f"{match[i]}{match[j]}" in plain for i, j in ((1, 2), (3, 4), (7, 8)))):
+        return 7
     return SINCE.get(plain, 5 if _OF_MODEL.fullmatch(plain) or (match and not match[1]) else 1)
+
+
+def is_model(column: str) -> bool:
+    """Whether a column is called like a well-known model and no more."""
+    return _NAMED_MODEL.fullmatch(plain_name(column)) is not None
 
 
 class ResponseColumn(NamedTuple):
@@ -163,6 +179,9 @@ def _models(columns: Sequence[str]) -> tuple[str, ...]:
     """The models that columns of responses are named after, as these are written; empty if any names none."""
     found = []
     for column in columns:
+        if is_model(column):
+            found.append(column.strip())
+            continue
         match = _OF_MODEL.fullmatch(plain_name(column))
         if match is None:
             return ()
@@ -226,13 +245,17 @@ def _pair(
 
 
 def _named_after_models(free: Mapping[str, str], keys: Sequence[str]) -> tuple[str, ...]:
-    """Columns named after well-known models (`gpt4_answer`, `claude_answer`), where no other is the response."""
+    """Columns named after well-known models (`gpt4_answer`, `claude_answer`; `gpt-4o`, `claude`), where no other is the
+    response.
+    """
     if {*NAMES["response"][:-1], "responses"} & free.keys():
         return ()
     series: dict[str, list[str]] = {}
     for name, key in free.items():
         if match := _OF_MODEL.fullmatch(name):
             series.setdefault(match[2] or match[3], []).append(key)
+        elif is_model(key):
+            series.setdefault("", []).append(key)
     several = [each for each in series.values() if len(each) > 1]
     return tuple(sorted(several[0], key=list(keys).index)) if len(several) == 1 else ()
 
@@ -312,15 +335,17 @@ def system_columns(item: Item) -> tuple[str, ...]:
     names = {plain_name(key): key for key, value in item.meta.items() if isinstance(value, str) and value}
     if len(item.responses) == 1:
         return next(((names[name],) for name in SYSTEM if name in names), ())
-    both = next(((names[a], names[b]) for a, b in SYSTEMS if a in names and b in names), ())
-    return both if len(both) == len(item.responses) else ()
+    lettered = (tuple(f"{who}_{_LETTERS[i]}" for i in range(len(item.responses))) for who in ("model", "system"))
+    of_each = SYSTEMS if len(item.responses) == 2 else lettered if 2 < len(item.responses) <= len(_LETTERS) else ()
+    return next((tuple(names[each] for each in columns) for columns in of_each if names.keys() >= {*columns}), ())
 
 
 def with_models(value: dict[str, Any], models: Sequence[str]) -> dict[str, Any]:
-    """The record with the two models that its columns of responses are named after as systems, where it names none."""
-    if len(models) != 2 or any(plain_name(str(key)) in itertools.chain(*SYSTEMS) for key in value):
+    """The record with the models that its columns of responses are named after as systems, where it names none."""
+    named = [f"model_{letter}" for letter in _LETTERS[: len(models)]]
+    if len(named) < len(models) or any(plain_name(str(key)) in (*itertools.chain(*SYSTEMS), *named) for key in value):
         return value
-    return {**value, **dict(zip(SYSTEMS[0], models, strict=True))}
+    return {**value, **dict(zip(named, models, strict=True))}
 
 
 def systems_of(item: Item) -> tuple[str, ...]:

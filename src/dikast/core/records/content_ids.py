@@ -6,7 +6,7 @@ from dataclasses import replace
 from dikast.core.canonical import canonical_json
 from dikast.core.item import Item, item_to
 from dikast.core.machine.spilled import zeros
-from dikast.core.records.arranging import Arrangement
+from dikast.core.records.shapes.arrangement import Arrangement
 
 _NOT_SHOWN = ("id", "gold", "gold_from", "meta")
 _TOLD = 5  # equal items in a message

@@ -7,7 +7,7 @@ the turns after those that it shares with the prompt.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import orjson
@@ -15,6 +15,7 @@ import orjson
 from dikast.core.errors import DataError
 from dikast.core.item import ROLES, plain_name
 from dikast.core.part import number_as_text
+from dikast.core.records.column_names import Recognised
 from dikast.core.runs.judge_lock import NAMES_OF
 
 _ROLES = {
@@ -71,6 +72,18 @@ def _called(turn: Mapping[str, Any]) -> str:
         given = given if isinstance(given, str) else orjson.dumps(given).decode()
         told.append(f"[tool call] {function.get('name')}({given})")
     return "\n".join(told)
+
+
+def asked_in_context(found: Recognised, keys: Collection[str], value: Mapping[str, Any]) -> Recognised:
+    """What was recognised; a context that is a conversation is the instruction where no column is one."""
+    moves = dict(found.moves)
+    column = moves.get("context", "context" if "context" in keys else "")
+    if {"instruction"} & {*moves, *keys} or found.messages or isinstance(value.get(column), str):
+        return found
+    if column in {each for field, each in moves.items() if field != "context"} or not turns_in(value.get(column)):
+        return found
+    left = tuple((field, each) for field, each in found.moves if field != "context")
+    return found._replace(moves=(*left, ("instruction", column)))
 
 
 def with_conversations(value: dict[str, Any], messages: str, *, names: int = NAMES_OF) -> dict[str, Any]:

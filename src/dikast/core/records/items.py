@@ -9,12 +9,13 @@ from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item
 from dikast.core.media import check_image, confine, sample_video
 from dikast.core.part import REMOTE, Image, Part, Video, plain_scheme
-from dikast.core.records.arranging import Arrangement, Arranger, ShapeError
+from dikast.core.records.arranging import Arranger, ShapeError
 from dikast.core.records.column_cures import picture_as_text
 from dikast.core.records.content_ids import ContentIds, Ids
 from dikast.core.records.files import folder_of
 from dikast.core.records.image_folder import pictures_in
 from dikast.core.records.reading import NO_RECORDS, Record, scan_file
+from dikast.core.records.shapes.arrangement import Arrangement
 from dikast.core.records.sniffing import form_of
 from dikast.core.records.sources import files_of, is_address, local_path
 

@@ -4,7 +4,7 @@ import csv
 import itertools
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -22,6 +22,7 @@ from dikast.core.records.files import (
     refuse_utf16,
     text_of_line,
 )
+from dikast.core.records.shapes.wrapped_tables import table_in
 from dikast.core.records.sniffing import Form, cells_of, form_of
 from dikast.core.records.sources import files_of
 from dikast.core.runs.run_files import check_made
@@ -30,10 +31,7 @@ from dikast.core.text import number_in
 NUMBERED = re.compile(r"response_(\d{1,3})")  # columns that are responses by their own names
 NO_RECORDS = "the file holds no records: write one row for each item (in a CSV below the header)"
 _CHUNK = 2**20
-_BY_COLUMNS = "a table by its columns or its index: write a list of records (in pandas to_json(orient='records'))"
-_WRAPPERS = ("data", "rows", "records", "items", "examples", "instances", "samples", "results")  # around a table
 _SPAN = json.JSONDecoder(parse_int=len, parse_float=len, parse_constant=len)  # where a value ends, numbers unread
-_LISTS = ("responses", "images", "image_paths")  # columns whose cells may be lists of text
 _NOT_A_NUMBER = re.compile(r"-?\+?(NaN|Infinity|inf)\b", re.IGNORECASE)
 
 
@@ -134,12 +132,11 @@ def _json(path: str) -> Iterator[Record]:
             if character != "{":
                 values.fail(f"expected a JSON object, found {character!r}")
             record = values.take()
-            if not array and (told := _no_record(record.value)):
-                raise DataError(told, path=path, line=record.line)
-            if not array and (rows := rows_by_columns(record.value, path)) is not None:
-                yield from (Record(row, number) for number, row in enumerate(rows, 1))
-            else:
+            table = None if array else table_in(record.value, path, record.line)
+            if table is None:
                 yield record
+            else:
+                yield from (Record(row, number) for number, row in enumerate(table.rows, 1))
             if array:
                 following = values.next_character()
                 if following == ",":
@@ -156,34 +153,14 @@ def _json(path: str) -> Iterator[Record]:
                 values.fail("there is text after the end of the array")
 
 
-def _no_record(value: Mapping[str, Any]) -> str:
-    """What is wrong with an object that is a whole table and not one record; "" for a record."""
-    for key in _WRAPPERS:
-        rows, inside = value.get(key), key
-        while isinstance(rows, dict) and (within := next((name for name in _WRAPPERS if name in rows), "")):
-            rows, inside = rows[within], f"{inside}.{within}"
-        if isinstance(rows, list) and rows and all(isinstance(row, dict) for row in rows):
-            cure = f"write that array alone (jq .{inside} FILE > OTHER.json)"
-            return f"one object, whose {inside!r} holds the records: {cure}"
-    if {"columns", "data"} <= value.keys() and all(isinstance(value[name], list) for name in ("columns", "data")):
-        return _BY_COLUMNS
-    if value and all(isinstance(each, dict) for each in value.values()):
-        names = [*value, *next(iter(value.values()))]
-        if any(name.isdigit() for name in names):
-            return _BY_COLUMNS
-    return ""
-
-
-def rows_by_columns(value: Mapping[Any, Any], path: str = "") -> list[dict[Any, Any]] | None:
-    """The rows of a table that is given by its columns, a list each; None for what is one record."""
-    columns = [list(each) for each in value.values() if isinstance(each, list | tuple)]
-    plain = all(each is None or isinstance(each, str | int | float) for column in columns for each in column)
-    if not plain or len(columns) < max(2, len(value)) or any(name in _LISTS for name in value):
-        return None
-    if len({*map(len, columns)}) > 1:
-        lengths = ", ".join(f"{name} {len(column)}" for name, column in zip(value, columns, strict=True))
-        raise DataError(f"the columns of a table have different lengths: {lengths}", path=path)
-    return [dict(zip(value, row, strict=True)) for row in zip(*columns, strict=True)]
+def jq_to_records(path: str) -> str:
+    """What a program of jq begins with that is to see the records of a JSON file one by one; "" if it does anyhow."""
+    with open_bytes(path) as stream:
+        values = _JsonValues(stream, path)
+        if values.next_character() == "[":
+            return ".[] | "
+        table = table_in(values.take().value, path)
+    return f".{table.inside} | " if table is not None and table.inside else ""
 
 
 class _JsonValues:

@@ -8,7 +8,7 @@ from typing import Any
 
 from dikast.core.errors import UserError
 from dikast.core.item import Item
-from dikast.core.records.reading import rows_by_columns
+from dikast.core.records.shapes.wrapped_tables import rows_by_columns
 from dikast.core.text import hint
 
 

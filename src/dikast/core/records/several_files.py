@@ -14,10 +14,10 @@ from pathlib import Path, PurePosixPath
 
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item
-from dikast.core.records.arranging import Arrangement
 from dikast.core.records.column_names import SYSTEM, systems_of
 from dikast.core.records.content_ids import prompt_id
 from dikast.core.records.items import scan_items
+from dikast.core.records.shapes.arrangement import Arrangement
 from dikast.core.records.sources import files_of
 
 _HEAD = 100  # records of each file of a folder that tell whether the files answer the same prompts

@@ -22,6 +22,7 @@ from dikast.core.records.files import GZIP_MAGIC, KINDS, Kind, kind_of, refuse_u
 from dikast.core.text import nearest
 
 _HEAD = 2**16
+_MOST_ABOVE = 20  # lines above a header
 _ROWS = 50  # of a table, to tell its delimiter by
 _DELIMITERS = ",;\t|"
 _SEP = re.compile(r'"?sep=(.)"?\r?\n', re.IGNORECASE)  # a first line that tells spreadsheets the delimiter
@@ -69,6 +70,13 @@ def form_of(path: str) -> Form:
         return Form("parquet")
     suffix = _suffix(path)
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if above := _lines_above_header(text):
+        above += head[: len(head) - len(text)].count(b"\n")
+        told = "line 1 is no header" if above == 1 else f"lines 1 to {above} are no header"
+        shown = text.partition(b"\n")[0][:40].decode(errors="replace").strip()
+        command = f"tail -n +{above + 1} {shlex.quote(path)} > OTHER{suffix or '.csv'}"
+        cure = f"the names of the columns stand below; remove what is above ({command})"
+        raise DataError(f"{told} ({shown!r}): {cure}", path=path)
     if text[:1] in (b"{", b"[") and suffix not in (".csv", ".tsv"):
         array = text[:1] == b"[" and suffix != ".json" and text[1:].lstrip()[:1] in (b"{", b"")
         return Form("json" if array or suffix == ".json" else "jsonl")
@@ -149,14 +157,30 @@ def _is_object(line: bytes) -> bool:
         return False
 
 
-def _has_known_names(text: bytes, delimiter: str) -> bool:
-    """Whether the first line is a header of several names, one of them of a field."""
+def _lines_above_header(text: bytes) -> int:
+    """How many lines of comment (`# exported on Monday`) or of a title stand above the header of a table; 0 for none
+    that are known as such.
+    """
+    lines = text.splitlines()[: _MOST_ABOVE + 1]
+    if len(lines) < 2 or text[:1] in (b"{", b"[") or any(_has_known_names(lines[0], each) for each in _DELIMITERS):
+        return 0
+    for at, line in enumerate(lines[1:], 1):
+        found = next((each for each in _DELIMITERS if _has_known_names(line, each, least=2)), "")
+        if found:
+            return at if lines[0].startswith(b"#") or found.encode() not in lines[0] else 0
+        if not line.startswith(b"#") and line.strip():
+            return 0
+    return 0
+
+
+def _has_known_names(text: bytes, delimiter: str, least: int = 1) -> bool:
+    """Whether the first line is a header of several names, one of them (or `least`) of a field."""
     line = text.partition(b"\n")[0].decode(errors="replace")
     try:
         names = next(csv.reader([line], delimiter=delimiter), [])
     except csv.Error:  # such as a lone carriage return, which is reported when reading
         names = line.splitlines()[0].split(delimiter)
-    return len(names) > 1 and any(plain_name(name) in _KNOWN for name in names)
+    return len(names) > 1 and sum(plain_name(name) in _KNOWN for name in names) >= least
 
 
 def cells_of(lines: Iterable[str], form: Form) -> Iterator[list[str]]:

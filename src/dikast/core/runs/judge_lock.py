@@ -12,7 +12,7 @@ from dikast.core.runs.run_files import AGAIN, LOCK, refuse_special
 from dikast.core.runs.schema import LockForm, misfit
 
 SCHEMA = 1  # of the run folder; raised when an older version could misread it
-NAMES_OF = 6  # of the table of column names with which the run's items are read; raised when it gains names
+NAMES_OF = 7  # of the table of column names with which the run's items are read; raised when it gains names
 
 
 def read_lock(out: Path) -> dict[str, Any] | None:

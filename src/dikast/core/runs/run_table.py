@@ -17,8 +17,8 @@ import orjson
 from dikast.core.errors import UserError
 from dikast.core.gold import gold_of_pair, gold_of_response
 from dikast.core.item import Item, item_to
-from dikast.core.records.arranging import Arrangement
 from dikast.core.records.items import scan_items
+from dikast.core.records.shapes.arrangement import Arrangement
 from dikast.core.records.sources import is_address, is_data
 from dikast.core.records.writing import rebased
 from dikast.core.runs.as_judged import as_changed, is_as_judged

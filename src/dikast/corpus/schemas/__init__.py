@@ -119,5 +119,6 @@ def guess_schema(row: Row) -> Schema:
     """The first schema that a row fits; Dikast's own if it has `id` or `rubric` and fits no other."""
     found = next(schema for schema in SCHEMAS.values() if schema.fits(row))
     if found.name == "dikast" and not {"response", "responses", "instruction"} & row.keys():
-        raise DataError(f"no known schema has these columns ({', '.join(row)}): say which it is with --from")
+        told = f"no known schema has these columns ({', '.join(row)}): rename them as one has them, or say which it is"
+        raise DataError(f"{told} with --from SCHEMA: {', '.join(SCHEMAS)}")
     return found

@@ -108,6 +108,7 @@ class RayEngine(Closing):
         self.name, self.formats = self._first.name, self._first.formats
         self.price = self._first.told.get("price")
         self.price_unknown = self._first.told.get("price_unknown", False)
+        self.free = self._first.told.get("free", False)
         self.cannot = self._first.told.get("cannot", {})
         self.thinking = self._first.told.get("thinking", 0)
 

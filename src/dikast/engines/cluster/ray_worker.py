@@ -15,7 +15,7 @@ from dikast.engines.base import Completion, Engine, Request
 from dikast.engines.spec import open_engine
 from dikast.engines.wrapper import found_in
 
-_TOLD = ("price", "price_unknown", "cannot", "thinking")  # what a run looks up in its engine
+_TOLD = ("price", "price_unknown", "free", "cannot", "thinking")  # what a run looks up in its engine
 
 
 @dataclass(frozen=True)

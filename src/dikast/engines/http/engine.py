@@ -138,6 +138,11 @@ class HttpEngine(Closing):
         return self.price is None and not self.provider.start and not self.provider.reports_cost
 
     @property
+    def free(self) -> bool:
+        """Whether replies cost no money: a server of one's own, without a price."""
+        return self.price is None and bool(self.provider.start) and not self.provider.reports_cost
+
+    @property
     def cannot(self) -> Mapping[str, str]:
         """What provider and model are known not to support, by name, each with the consequence."""
         return self.provider.cannot()

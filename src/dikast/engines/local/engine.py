@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from dikast.core.errors import DikastError, EngineError, UserError, require
 from dikast.core.verdict import Usage
@@ -48,6 +48,8 @@ class LocalEngine(Closing):
     `tokenizer`, `missing_extra`, `out_of_memory` (after halving the batch down to one), and `model` (anything else that
     the model raised). The time of a batch is divided among its requests.
     """
+
+    free: ClassVar[bool] = True  # of money
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any
+from typing import Any, ClassVar
 
 from dikast.core.errors import EngineError, UserError
 from dikast.core.message import Span
@@ -79,6 +79,8 @@ class Mock(Closing):
     after the other. `log`: a file that gets one line `KEY` per request, before it is answered. `failures` go over
     whatever was decided. Tokens in `usage` are counted as one per four characters.
     """
+
+    free: ClassVar[bool] = True  # of money
 
     name: str = ""
     seed: int = 0

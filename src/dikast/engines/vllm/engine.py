@@ -7,7 +7,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dikast.core.errors import DikastError, EngineError, UserError, require
 from dikast.engines.base import Closing, Completion, Request
@@ -34,6 +34,8 @@ class VllmEngine(Closing):
     the kinds `context_length`, `no_vision`, `bad_media`, `chat_template`, `tokenizer`, and `model` (what vLLM raised).
     The seconds of a request count from when vLLM got it, so they contain its wait for others.
     """
+
+    free: ClassVar[bool] = True  # of money
 
     def __init__(
         self,

@@ -22,8 +22,8 @@ app = Verbs(no_args_is_help=True)
 def convert(
     source: Annotated[str, typer.Argument(help="The file to read.")],
     out: Annotated[str, typer.Argument(help="The file to write; `-` is JSONL on stdout.")],
-    to: Annotated[str, typer.Option("--to", help="The schema to write; docs/corpus.md lists them.")],
     *,
+    to: Annotated[str, typer.Option("--to", help="The schema to write; docs/corpus.md lists them.")] = "",
     schema: SchemaOptions,
     images: Annotated[
         list[str] | None, typer.Option("--images", help="OLD=NEW: replace a prefix of image paths.")
@@ -37,10 +37,16 @@ def convert(
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON on stderr.")] = False,
 ) -> None:
-    """Convert feedback data between public schemas; fields that the new schema lacks are kept in `meta`."""
+    """Convert feedback data between public schemas; fields that the new schema lacks are kept in `meta`.
+
+    Example: dikast corpus convert pairs.jsonl trl.jsonl --to trl-preference
+    """
     from dikast.core.errors import UserError
     from dikast.corpus.convert import convert_file
+    from dikast.corpus.schemas import SCHEMAS
 
+    if not to:
+        raise UserError(f"--to is missing: name the schema to write: {', '.join(SCHEMAS)}")
     moves = {}
     for each in images or []:
         old, equals, new = each.partition("=")

@@ -24,9 +24,10 @@ from dikast.audit.verdict_columns import with_columns
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item
-from dikast.core.records.arranging import Arrangement, Arranger
+from dikast.core.records.arranging import Arranger
 from dikast.core.records.files import folder_of
 from dikast.core.records.reading import Record
+from dikast.core.records.shapes.arrangement import Arrangement
 from dikast.core.scale import Scale
 from dikast.core.text import number_in
 from dikast.core.verdict import DISAGREE

@@ -30,7 +30,8 @@ def winner(value: Any, systems: Sequence[str], columns: Sequence[str]) -> str:
     for place, (column, part) in enumerate(zip(map(plain_name, columns[:2]), parts, strict=True)):
         end = part.end if part.stem else "ab"[place]
         words = {end, ("first", "second")[place], ("left", "right")[place], *(["ab"[place]] if end.isdigit() else [])}
-        if said in {*words, column, *(f"{stem}_{each}" for stem in (*PAIRS, "model", "system") for each in words)}:
+        stems = [f"{stem}{mark}" for stem in (*PAIRS, "model", "system") for mark in ("_", "")]
+        if said in {*words, column, *(stem + each for stem in stems for each in words)}:
             return "ab"[place]
     return str(value)
 
