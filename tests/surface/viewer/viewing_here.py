@@ -16,8 +16,8 @@ import runs
 class Viewed:
     """A process that shows a folder of runs."""
 
-    def __init__(self, folder: Path) -> None:
-        command = [sys.executable, "-m", "dikast", "view", str(folder), "--port", "0"]
+    def __init__(self, folder: Path, *flags: str) -> None:
+        command = [sys.executable, "-m", "dikast", "view", str(folder), "--port", "0", *flags]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=runs.environment())
         assert self.process.stderr is not None
         told = next(line for line in self.process.stderr if "viewing" in line)

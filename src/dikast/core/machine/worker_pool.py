@@ -7,16 +7,20 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnContext
 
 from dikast.core.errors import RunError
+from dikast.core.media import MediaRules, media_rules
+
+_held = ExitStack()  # of a worker: until it ends
 
 
 @contextmanager
 def worker_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
-    """A pool of spawned processes, each with one thread for arithmetic.
+    """A pool of spawned processes, each with one thread for arithmetic, and with the rules for media that hold here.
 
     The workers end when this process does, however it ends, and at once when it is interrupted. RunError where a worker
     was killed, there was not enough memory, or the system has no room for semaphores. The first mistake of another kind
@@ -46,8 +50,10 @@ def worker_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
 
 
 def _pool(workers: int, context: SpawnContext, theirs: Connection) -> ProcessPoolExecutor:
+    with media_rules() as rules:
+        pass
     try:
-        return ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(theirs,))
+        return ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(theirs, rules))
     except (OSError, ImportError) as error:  # of a system without semaphores
         why = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise RunError(
@@ -56,9 +62,10 @@ def _pool(workers: int, context: SpawnContext, theirs: Connection) -> ProcessPoo
         ) from error
 
 
-def _begin(parent: Connection) -> None:
+def _begin(parent: Connection, rules: MediaRules) -> None:
     """Prepare a worker. An interrupt from the terminal reaches every process; the parent's answer to it is enough."""
     os.environ["OMP_NUM_THREADS"] = "1"
+    _held.enter_context(media_rules(**asdict(rules)))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 

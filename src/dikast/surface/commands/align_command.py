@@ -3,12 +3,13 @@
 from functools import partial
 
 from dikast.alignment.align_options import AlignOptions
+from dikast.judging.run_options import MediaOptions
 from dikast.surface.terminal import echo, echo_json
 from dikast.surface.verbs import CONFIG, ShowOptions, verb
 
 
 @partial(verb, config=CONFIG)
-def align(options: AlignOptions, *, shown: ShowOptions) -> None:
+def align(options: AlignOptions, media: MediaOptions, *, shown: ShowOptions) -> None:
     """Improve a model with a judge as its only teacher: sample, judge, pair, train, measure, round by round.
 
     Example: dikast align --policy hf:ORG/MODEL --judge hf:ORG/JUDGE --prompts a.jsonl --held-out b.jsonl --out runs/up

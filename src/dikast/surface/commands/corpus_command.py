@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from dikast.corpus.quality.check_options import CheckOptions, SchemaOptions
-from dikast.judging.run_options import SpendOptions
+from dikast.judging.run_options import MediaOptions, SpendOptions
 from dikast.surface.terminal import echo, echo_json
 from dikast.surface.verbs import CONFIG, JsonOptions, ShowOptions, Verbs, verb
 
@@ -70,6 +70,7 @@ def convert(
 def check(
     file: Annotated[str, typer.Argument(help="Feedback data in any known schema.")],
     asked: CheckOptions,
+    media: MediaOptions,
     shown: JsonOptions,
     data: BenchData = None,
 ) -> None:
@@ -94,6 +95,7 @@ def card(
     title: Annotated[str, typer.Option("--title", help="The card's title.")] = "",
     *,
     asked: CheckOptions,
+    media: MediaOptions,
     data: BenchData = None,
     plots: Annotated[
         bool, typer.Option("--plots/--no-plots", help="Write plots as SVG next to the card (needs matplotlib).")
@@ -133,6 +135,7 @@ def build(
     ] = None,
     *,
     spend: SpendOptions,
+    media: MediaOptions,
     train: Annotated[
         bool,
         typer.Option("--train/--no-train", help="Train the model of each round of self-improvement, then continue."),

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from dikast.judging.run_options import MediaOptions
 from dikast.surface.terminal import echo
 from dikast.surface.verbs import verb
 
@@ -23,6 +24,8 @@ def export(
     raw: Annotated[
         bool, typer.Option("--raw", help="CSV and TSV: do not escape text that a spreadsheet would run as a formula.")
     ] = False,
+    *,
+    media: MediaOptions,
 ) -> None:
     """Write a run for other programs: the items' columns, scores, status, distribution, feedback.
 

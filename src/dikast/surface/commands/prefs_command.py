@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from dikast.core.checking import option
+from dikast.judging.run_options import MediaOptions
 from dikast.surface.terminal import echo, echo_json
 from dikast.surface.verbs import JsonOptions, verb
 
@@ -34,6 +35,7 @@ class PrefsOptions:
 def prefs(
     run: Annotated[Path, typer.Argument(help="The run folder, of grades or comparisons.")],
     options: PrefsOptions,
+    media: MediaOptions,
     *,
     shown: JsonOptions,
 ) -> None:

@@ -71,7 +71,7 @@ def written_report(told: ReportOptions, columns: "Sequence[Column]") -> "Written
 
 
 @verb
-def view(asked: ViewOptions, shown: JsonOptions) -> None:
+def view(asked: ViewOptions, media: MediaOptions, shown: JsonOptions) -> None:
     """Browse many runs in a browser: lists, live progress, items, two runs side by side, notes.
 
     Example: dikast view runs

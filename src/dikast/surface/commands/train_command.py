@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dikast.judging.run_options import MediaOptions
 from dikast.surface.terminal import echo, echo_json
 from dikast.surface.verbs import JsonOptions, Verbs, verb
 
@@ -21,6 +22,7 @@ def make_judge(
     recipe: Annotated[Path, typer.Argument(help="The recipe of the judge, a YAML file described in docs/training.md.")],
     out: Annotated[Path, typer.Option("--out", help="The output folder; running again resumes.")],
     *,
+    media: MediaOptions,
     shown: JsonOptions,
 ) -> None:
     """Make a judge from a recipe: build its data, train it, and audit it on held-out data.
@@ -44,6 +46,7 @@ def make_judge(
 
 
 @app.command("new")
+@verb
 def new(
     config: Annotated[
         Path, typer.Option("--config", help="A training configuration (YAML); the tokenizer is trained on its data.")
@@ -57,6 +60,8 @@ def new(
         list[Path] | None,
         typer.Option("--later", help="A configuration of a later stage, whose vocabulary is included too."),
     ] = None,
+    *,
+    media: MediaOptions,
 ) -> None:
     """Create a small untrained vision-language judge of the LLaVA-1.5 architecture, to train from scratch (`init`)."""
     from dikast.core.errors import UserError
@@ -81,10 +86,12 @@ def release(
 
 
 @app.command("look")
+@verb
 def look(
     config: Annotated[
         Path, typer.Option("--config", help="A training configuration (YAML) whose data is from `world teach --talk`.")
     ],
+    media: MediaOptions,
 ) -> None:
     """Align image patches with words: the first training stage of a judge trained from scratch, before `sft`."""
     from dikast.core.errors import require
@@ -115,6 +122,7 @@ def plan(
     rate: Annotated[float, typer.Option("--rate", help="Measured tokens per second of a card; 0: assumed.")] = 0.0,
     dpo: Annotated[bool, typer.Option("--dpo", help="The configuration is one of `train dpo`.")] = False,
     *,
+    media: MediaOptions,
     shown: JsonOptions,
 ) -> None:
     """Work out memory, hours and disk of a training run, without its weights; exit code 1 if it does not fit.
@@ -146,6 +154,7 @@ def sft(
     ] = "",
     out: Annotated[Path | None, typer.Option("--out", help="With --export: the folder to write to.")] = None,
     *,
+    media: MediaOptions,
     shown: JsonOptions,
 ) -> None:
     """Train a judge on items with gold; the same command resumes after an interruption."""
@@ -169,6 +178,7 @@ def dpo(
     ] = "",
     out: Annotated[Path | None, typer.Option("--out", help="With --export: the folder to write to.")] = None,
     *,
+    media: MediaOptions,
     shown: JsonOptions,
 ) -> None:
     """Train a model on pairs of responses, the better and the worse; the same command resumes after an interruption."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from dikast.core.checking import option
 from dikast.core.errors import UserError
+from dikast.judging.run_options import MediaOptions
 from dikast.surface.terminal import echo, echo_json
 from dikast.surface.verbs import JsonOptions, ShowOptions, Verbs, verb
 
@@ -60,7 +61,7 @@ def list_(*, shown: JsonOptions) -> None:
 
 @app.command("run")
 @verb
-def run(told: LabRunOptions, *, shown: ShowOptions) -> None:
+def run(told: LabRunOptions, media: MediaOptions, *, shown: ShowOptions) -> None:
     """Run experiments: draw their items, train their judges, grade; finished parts are not repeated.
 
     Example: dikast lab run drift references --out lab --jobs 2
