@@ -16,6 +16,7 @@ from dikast.corpus.dedup.image_dedup import NearDuplicateImages
 from dikast.corpus.dedup.text_dedup import Index
 from dikast.corpus.observations import FEATURES, Observed, features_of, goodness, label_of, observations, words_of
 from dikast.corpus.quality.check_options import CheckOptions
+from dikast.corpus.quality.diversity import Diversity, Sampled
 from dikast.corpus.quality.languages import KNOWN, code_of, language_of, wrong_language
 from dikast.corpus.quality.mutual_information import Information, information
 from dikast.corpus.quality.topics import topics
@@ -74,6 +75,7 @@ class Check:
     languages: Counter[str] = field(default_factory=Counter)
     topics: dict[str, Any] = field(default_factory=dict)
     families: list[dict[str, Any]] = field(default_factory=list)
+    diversity: dict[str, Diversity] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
@@ -86,7 +88,7 @@ class Check:
             "pair_information": [each.to_dict() for each in self.pairs],
             "findings": {name: each.to_dict() for name, each in self.findings.items()}, "against": self.against,
             "sampled": self.sampled, "languages": dict(self.languages.most_common()), "topics": self.topics,
-            "families": self.families,
+            "families": self.families, "diversity": {kind: each.to_dict() for kind, each in self.diversity.items()},
         }  # fmt: skip
 
 
@@ -131,6 +133,7 @@ class _Checker:
         self.scales: Counter[str] = Counter()
         self.lengths: dict[str, list[int]] = {}
         self.described = DataFinding()
+        self.texts = Sampled()
 
     def finding(self, name: str) -> DataFinding:
         return self.check.findings.setdefault(name, DataFinding())
@@ -158,6 +161,7 @@ class _Checker:
         self._rubric(o, where)
         self._spoken(o, where)
         self._family(o)
+        self.texts.see(o)
         for i, each in enumerate(o.responses):
             if each.score is None:
                 continue
@@ -311,6 +315,7 @@ class _Checker:
         told = np.array(self.differences).reshape(-1, len(FEATURES))
         check.pairs = self._informations(told, np.array(self.wins), draws)
         self._shares()
+        check.diversity = self.texts.measured()
         check.words = {label: total / n for label, (total, n) in sorted(self.lengths.items())}
         if self.rows:
             counts = np.array(list(self.rows.values()))

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from urllib.parse import quote
 
 from dikast.corpus.quality.check import Check
+from dikast.corpus.quality.diversity import RUN, SAMPLE, TEMPLATED, WORDS
 from dikast.corpus.quality.mutual_information import Information
 
 _FAMILIES = 10
@@ -35,6 +36,8 @@ def card(check: Check, *, title: str = "", plots: str = "") -> str:
         parts.append("## Rubrics\n\n" + _rubrics(check))
     if check.topics:
         parts.append("## Topics, families, languages\n\n" + _shares(check))
+    if check.diversity:
+        parts.append("## Diversity\n\n" + _diversity(check))
     rows = (
         (name, f"{each.found:,} of {each.n:,}", "; ".join(each.examples[:2]))
         for name, each in sorted(check.findings.items())
@@ -107,6 +110,21 @@ def _shares(check: Check) -> str:
         parts.append(_table(("family", "rows", "share", "mean score"), rows))
     spoken = ", ".join(f"{name} ({n:,})" for name, n in check.languages.most_common(_FAMILIES))
     return "\n\n".join([*parts, f"Languages of the responses: {spoken}."])
+
+
+def _diversity(check: Check) -> str:
+    told = check.diversity
+    rows = (
+        (kind, f"{each.texts:,}", f"{each.words:,}", *map(_number, each.distinct), _number(each.shared),
+         "yes" if each.templated else "no")
+        for kind, each in told.items()
+    )  # fmt: skip
+    table = _table(("texts", "n", "words", "distinct-1", "distinct-2", "distinct-3", "shared", "templated"), rows)
+    return (
+        f"Of at most {SAMPLE:,} distinct texts of each kind: the shares of distinct words, pairs and triples of words"
+        f" among the first {WORDS:,} words, and the share of runs of {RUN} words that another of these texts has too."
+        f" Texts are called templated where less than {TEMPLATED:.0%} of their pairs are distinct.\n\n{table}"
+    )
 
 
 def _number(value: float) -> str:
