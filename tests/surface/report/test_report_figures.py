@@ -13,7 +13,7 @@ from dikast.audit.estimate import Estimate
 from dikast.audit.rendering import Table
 from dikast.audit.results import Slices
 from dikast.surface.report.embedded.long_tables import slices
-from dikast.surface.report.figures import WIDTH, Row, forest, histogram
+from dikast.surface.report.figures import WIDTH, Row, Ruler, forest, histogram, rulers
 
 LETTER = 10.3  # units of the figure's width that a letter takes on a phone
 TEXT = re.compile(r'<text x="([\d.]+)" y="([\d.]+)" text-anchor="(\w+)" class="(\w*)">([^<]*)')
@@ -27,6 +27,26 @@ def test_the_figures_of_a_forest_plot_fit_beside_it(value: float, n: int) -> Non
     told = [each for each in TEXT.findall(str(forest(rows, math.nan, 2.9, 3.1))) if " n " in each[4]]
     assert [each[4] for each in told] == [f"{'undefined' if math.isnan(value) else '3.019'} n {n:,}", "3.000 n 7"]
     assert all(float(x) + LETTER * len(text) <= WIDTH for x, _, _, _, text in told)
+
+
+@pytest.mark.parametrize("low", [-0.7, 0.5, -0.001])
+def test_agreement_below_zero_is_drawn_where_it_is(low: float) -> None:
+    """A judge with a correlation of -.6 was drawn at 0, where a useless one lies."""
+    value = low + 0.1
+    drawn = str(rulers([Ruler("r", value, low, low + 0.2, 0.05, None), Ruler("s", 0.4, 0.3, 0.5, None, 0.9)]))
+    ticks = {float(text): float(x) for x, _, anchor, _, text in TEXT.findall(drawn) if anchor == "middle"}
+    assert sorted(ticks) == ([-1, -0.5, 0, 0.5, 1] if low == -0.7 else [0, 0.25, 0.5, 0.75, 1])
+    start = min(ticks)
+
+    def value_at(x: str) -> float:
+        return start + (float(x) - ticks[start]) / (ticks[1] - ticks[start]) * (1 - start)
+
+    assert [value_at(x) for x in re.findall(r'<circle cx="([\d.]+)"', drawn)] == pytest.approx([value, 0.4], abs=0.003)
+    ends = [float(value_at(x)) for pair in re.findall(r'<line x1="([\d.]+)"[^>]* x2="([\d.]+)"[^>]*"interval"', drawn)
+            for x in pair]  # fmt: skip
+    assert ends == pytest.approx([max(low, start), low + 0.2, 0.3, 0.5], abs=0.003)
+    marks = [value_at(x) for x in re.findall(r'<path d="M([\d.]+)', drawn)]
+    assert marks == pytest.approx([0.05, 0.9], abs=0.003)
 
 
 @pytest.mark.parametrize("gold", [0, 3])

@@ -13,6 +13,7 @@ from dikast.core.text import printable
 
 WIDTH = 640
 Drawn = NewType("Drawn", str)  # a mark of a figure, its words escaped; pages beside a report have a million of them
+_SEEN = 0.005  # of a line from 0 to 1, what can be seen
 _LETTER = 10.3  # units of it that a letter takes on a phone, where it is widest
 
 
@@ -82,12 +83,14 @@ def _lying(
 
 
 def rulers(rows: Sequence[Ruler]) -> Markup:
-    """Each statistic on a line from 0 to 1, between baseline and ceiling."""
+    """Each statistic on a line from 0 to 1, between baseline and ceiling; from -1 where any lies below 0."""
     left, right = _margin([row.name for row in rows]), WIDTH - 90
     parts, y = [], 24.0
+    told = [each for row in rows for each in (row.value, row.low, row.baseline, row.ceiling) if each is not None]
+    start = -1.0 if any(each < -_SEEN for each in told) else 0.0
 
     def x(value: float) -> float:
-        return left + (right - left) * min(1.0, max(0.0, value))
+        return left + (right - left) * (min(1.0, max(start, value)) - start) / (1 - start)
 
     for row in rows:
         parts.append(_text(left - 12, y + 4, _short(row.name), "end", title=row.name))
@@ -104,8 +107,11 @@ def rulers(rows: Sequence[Ruler]) -> Markup:
             )
         parts.append(_text(right + 12, y + 4, "undefined" if math.isnan(row.value) else f"{row.value:z.3f}", "start"))
         y += 30
+    if start < 0:
+        parts.append(_line(x(0.0), 10, x(0.0), y - 14, "grid"))
     for tick in (0.0, 0.25, 0.5, 0.75, 1.0):
-        parts.append(_text(x(tick), y + 2, f"{tick:g}", "middle", "small"))
+        at = start + (1 - start) * tick
+        parts.append(_text(x(at), y + 2, f"{at:g}", "middle", "small"))
     return _svg(int(y) + 12, parts, "The judge between baseline and ceiling")
 
 
