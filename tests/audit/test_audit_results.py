@@ -31,7 +31,7 @@ from dikast.audit.results import (
 from dikast.audit.statistics.drift import Drift
 from dikast.core.scale import Scale
 from dikast.surface.report import gates, headline
-from dikast.surface.report.collect import RunPage
+from dikast.surface.report.collecting.run_page import RunPage
 from dikast.surface.report.embedded.long_tables import slices
 
 

@@ -163,6 +163,8 @@ def test_a_run_that_is_unfinished_or_of_another_version(graded: Path, tmp_path: 
 def test_an_empty_run(graded: Path, tmp_path: Path) -> None:
     run = copied(graded, tmp_path)
     (run / "verdicts.jsonl").write_bytes(b"")
+    assert "verdicts.jsonl is empty, of which summary.json counts 60: restore it, or" in html(run, tmp_path)
+    (run / "summary.json").unlink()
     page = html(run, tmp_path)
     assert "the run is empty" in page
     assert "no results for this judge yet" in page

@@ -10,8 +10,10 @@ import pytest
 import runs
 from dikast.audit.estimate import Estimate
 from dikast.audit.plan import AuditPlan
+from dikast.core.runs.run_files import remove
 from dikast.core.scale import Scale
-from dikast.surface.report.collect import RunPage, collect
+from dikast.surface.report.collect import collect
+from dikast.surface.report.collecting.run_page import RunPage
 from dikast.surface.report.conclusion import conclusion, of_judges
 from dikast.surface.report.conclusions.light import Conclusion
 from dikast.surface.report.conclusions.of_judge import _against_people, of_judge
@@ -97,7 +99,7 @@ def test_of_three_the_best_is_named_where_all_are_behind(tmp_path: Path) -> None
 def test_a_winner_by_a_judge_without_gold_is_amber(tmp_path: Path) -> None:
     rows = runs.of_systems(150, 1.5)
     run = compared(tmp_path, "mock:oracle", rows).folder
-    (run / "gold.jsonl").unlink()
+    remove(run / "gold.jsonl")
     found = conclusion(page(run))
     assert found.light in ("amber", "grey")
 
@@ -370,6 +372,8 @@ def test_a_judge_without_an_interval_does_not_overlap(tmp_path: Path) -> None:
 def test_an_empty_run_is_grey(tmp_path: Path) -> None:
     run = graded(tmp_path, "mock:oracle", runs.rows(3)).folder
     (run / "verdicts.jsonl").write_bytes(b"")
+    assert conclusion(page(run)).light == "red"  # the summary counts three
+    (run / "summary.json").unlink()
     assert conclusion(page(run)).light == "grey"
 
 

@@ -9,7 +9,8 @@ import pytest
 
 import runs
 from dikast.audit.plan import AuditPlan
-from dikast.surface.report.collect import RunPage, collect
+from dikast.surface.report.collect import collect
+from dikast.surface.report.collecting.run_page import RunPage
 from dikast.surface.report.conclusion import conclusion
 from dikast.surface.report.conclusions.of_judge import of_judge
 from dikast.surface.report.headline import opening

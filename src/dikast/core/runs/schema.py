@@ -14,7 +14,7 @@ from typing import Any, Literal, NotRequired, TypedDict, Union, get_args, get_or
 
 from dikast.core.canonical import read_json
 from dikast.core.errors import DataError
-from dikast.core.runs.run_files import check, cure_of
+from dikast.core.runs.run_files import SUMMARY, check, cure_of
 from dikast.core.verdict import DISAGREE, Attempt, Status, Usage
 
 _Outcome = Literal["a", "b", "tie", "disagree"]
@@ -337,6 +337,15 @@ _OWN: Mapping[Any, Mapping[str, Misfit]] = {
     Usage: {"seconds": _spent, "cost": lambda value: "" if value is None else _spent(value)},
     Attempt: {"label_logprobs": _logprobs},
 }
+
+
+def summary_of(folder: Path) -> dict[str, Any] | None:
+    """The content of a run's `summary.json`; None where it is missing, or cannot be read as one."""
+    try:
+        value: dict[str, Any] = read_json((folder / SUMMARY).read_bytes())
+    except (OSError, ValueError):
+        return None
+    return value if not misfit(SummaryForm)(value) else None
 
 
 def _no_ranking(line: Mapping[str, Any]) -> str:

@@ -10,7 +10,7 @@ from dikast.audit.rendering import shown
 from dikast.audit.results import Accuracy
 from dikast.benches.scorecard import Scorecard
 from dikast.core.html.page_templates import asset, asset_hash, template_environment
-from dikast.surface.report.collect import RunPage
+from dikast.surface.report.collecting.run_page import RunPage
 from dikast.surface.report.conclusions.light import Conclusion
 from dikast.surface.report.conclusions.of_judge import of_judge
 from dikast.surface.report.headline import main_figure

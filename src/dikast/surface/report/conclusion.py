@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from dikast.core.text import counted
-from dikast.surface.report.collect import RunPage
+from dikast.surface.report.collecting.run_page import RunPage
 from dikast.surface.report.conclusions.light import Conclusion, all_told, ends_told, figure_told, lost_told, so_far
 from dikast.surface.report.conclusions.of_judge import of_judge
 from dikast.surface.report.conclusions.of_rankings import of_rankings
@@ -42,6 +42,10 @@ def of_judges(pages: Sequence[RunPage]) -> Conclusion | None:
 
 
 def _best_judge(pages: Sequence[RunPage]) -> Conclusion | None:
+    if apart := [page for page in pages if page.apart]:
+        told = "Which judge agrees best with gold cannot be told: no item of "
+        told += f"{all_told([page.name for page in apart])} is one of {apart[0].compared_with}"
+        return Conclusion("amber", told, "judges are compared on the same items; each run stands by itself")
     board = board_of_judges(pages)
     if board is None:
         return None

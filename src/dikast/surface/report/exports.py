@@ -8,7 +8,7 @@ from xml.etree import ElementTree as Xml
 from dikast.audit.rendering import Table, shown
 from dikast.core.text import counted, markdown, printable
 from dikast.surface.report import headline
-from dikast.surface.report.collect import RunPage
+from dikast.surface.report.collecting.run_page import RunPage
 from dikast.surface.report.conclusion import conclusion, of_judges
 from dikast.surface.report.conclusions.light import Conclusion
 from dikast.surface.report.gates import Gate

@@ -22,7 +22,7 @@ from dikast.audit.sections.leaderboard import weighted_told
 from dikast.core.text import counted, one_line
 from dikast.core.verdict import Usage
 from dikast.judging.label_scores import bounded_told
-from dikast.surface.report.collect import RunPage
+from dikast.surface.report.collecting.run_page import RunPage
 from dikast.surface.report.figures import Ruler
 
 _WIN_RATE = "win rate (half)"

@@ -17,7 +17,7 @@ from dikast.core.html.page_templates import asset, asset_hash, template_environm
 from dikast.core.text import one_line
 from dikast.surface.report import figures, headline
 from dikast.surface.report.claim_places import stretches
-from dikast.surface.report.collect import RunPage
+from dikast.surface.report.collecting.run_page import RunPage
 from dikast.surface.report.conclusion import conclusion, of_judges
 from dikast.surface.report.conclusions.of_judge import of_judge
 from dikast.surface.report.contents import clipped

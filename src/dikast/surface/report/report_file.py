@@ -14,7 +14,8 @@ from dikast.core.records import write_file, write_items
 from dikast.core.runs.run import Run
 from dikast.core.runs.run_files import SUMMARY, VERDICTS
 from dikast.surface.report import exports, gates
-from dikast.surface.report.collect import RunPage, collect, collect_panel
+from dikast.surface.report.collect import collect, collect_panel
+from dikast.surface.report.collecting.run_page import RunPage
 from dikast.surface.report.contents import MOST_PICTURES
 from dikast.surface.report.embedded.rest_pages import beside, write_rest
 from dikast.surface.report.headline import leaders, sentence, winners

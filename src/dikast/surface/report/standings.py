@@ -8,7 +8,7 @@ from dikast.audit.estimate import Estimate
 from dikast.audit.results import Failures, HeadToHead, Leaderboard, Meeting, PlayerRanking, Players
 from dikast.audit.sections.leaderboard import length_told, weighted_told
 from dikast.core.text import markdown, one_line
-from dikast.surface.report.collect import RunPage
+from dikast.surface.report.collecting.run_page import RunPage
 from dikast.surface.report.headline import main_figure
 
 _MOST_IN_MATRIX = 20
@@ -135,7 +135,9 @@ def _of_pairs(page: RunPage, ranking: PlayerRanking, players: Players, met: Head
 
 
 def board_of_judges(pages: Sequence[RunPage]) -> Standings | None:
-    """Judges by their agreement with gold, best first; None where they have no such figure in common."""
+    """Judges by their agreement with gold, best first; None where they have no such figure, or no items, in common."""
+    if any(page.apart for page in pages):
+        return None
     named = [(page, main_figure(page)) for page in pages]
     found = [(page, *main) for page, main in named if main is not None]
     if len(found) < 2 or len(found) < len(pages) or len({name for _, name, _ in found}) > 1:

@@ -13,7 +13,7 @@ from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run import Run
 from dikast.core.runs.run_files import RUBRICS
 from dikast.core.text import counted
-from dikast.surface.report.collect import RunPage
+from dikast.surface.report.collecting.run_page import RunPage
 
 _MOST_RUBRICS = 5
 

@@ -32,7 +32,8 @@ from dikast.core.scale import Scale
 from dikast.core.text import number_in
 from dikast.core.verdict import DISAGREE
 from dikast.surface.judge_runs import tell_columns
-from dikast.surface.report.collect import MOST_LABELS, RunPage
+from dikast.surface.report.collecting.row_counts import MOST_LABELS
+from dikast.surface.report.collecting.run_page import RunPage
 from dikast.surface.report.contents import Thumbs
 from dikast.surface.report.queue import FAILED_SHARE, Entry, Said, add_texts
 from dikast.surface.report.report_options import Asked

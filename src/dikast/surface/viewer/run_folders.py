@@ -6,15 +6,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from dikast.core.errors import UserError
-from dikast.core.runs.judge_lock import engine_of, kind_of, read_lock, unreadable
+from dikast.core.runs.folder_fault import fault_of
+from dikast.core.runs.judge_lock import engine_of, kind_of, read_lock
 from dikast.core.runs.last_verdict import last_verdict, moment
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run import Run
 from dikast.core.runs.run_files import KEYS, LOCK, RUBRICS, SUMMARY, VERDICTS
-from dikast.core.runs.schema import SummaryForm, misfit
+from dikast.core.runs.schema import summary_of
 from dikast.core.text import counted
 from dikast.core.verdict import DISAGREE, Status
 
@@ -96,7 +95,7 @@ def _found(folder: Path, path: str, depth: int) -> Iterator[tuple[str, str]]:
 
 
 def _is_panel(folder: Path) -> bool:
-    summary = _summary(folder)
+    summary = summary_of(folder)
     return summary is not None and summary.get("kind") == "panel"
 
 
@@ -127,9 +126,9 @@ def read_facts(root: Path, path: str) -> RunFacts:
 
 
 def _read(folder: Path, path: str) -> RunFacts:
-    lock, summary = read_lock(folder), _summary(folder)
+    lock, summary = read_lock(folder), summary_of(folder)
     verdicts, keys = folder / VERDICTS, folder / KEYS
-    told = verdicts.stat() if verdicts.exists() else None
+    told = verdicts.stat() if verdicts.is_file() else None
     kind = kind_of(summary or {}, lock or {})
     if kind == "panel" and summary is not None:
         return _read_panel(folder, path, summary)
@@ -138,7 +137,7 @@ def _read(folder: Path, path: str) -> RunFacts:
     done, failed = _counts(summary)
     if summary is None or done < planned:
         done, failed = max(done, _lines(verdicts) if told else 0), None
-    why = _wrong(folder, lock, summary)
+    why = fault_of(folder)
     state = "damaged" if why else "finished" if summary is not None and done >= planned else "unfinished"
     usage, said = (summary or {}).get("usage") or {}, lock or {}
     at = moment(summary) if state == "finished" else None
@@ -177,16 +176,6 @@ def _unanimous(summary: Mapping[str, Any]) -> str:
     return f"panel of {judges}: unanimous {found['value']:.1%}{ends} (n = {found.get('n', 0):,})"
 
 
-def _summary(folder: Path) -> dict[str, Any] | None:
-    """The contents of a run's `summary.json`; None if it is missing or unreadable."""
-    path = folder / SUMMARY
-    try:
-        value = orjson.loads(path.read_bytes()) if path.is_file() else None
-    except (OSError, ValueError):
-        return None
-    return value if not misfit(SummaryForm)(value) else None
-
-
 def in_one_order(folder: Path) -> bool:
     """Whether a run asked each pair in one order."""
     way = (read_lock(folder) or {}).get("way")
@@ -197,18 +186,6 @@ def _counts(summary: Mapping[str, Any] | None) -> tuple[int, int]:
     """Questions that were answered, and those without a verdict."""
     status = (summary or {}).get("status") or {}
     return sum(status.values()), sum(n for name, n in status.items() if name != Status.OK)
-
-
-def _wrong(folder: Path, lock: Mapping[str, Any] | None, summary: Mapping[str, Any] | None) -> str:
-    if lock is None:
-        return f"{LOCK} is missing or damaged: run the command that made it again"
-    if (told := unreadable(folder)) is not None:
-        return str(told)
-    if summary is None and (folder / SUMMARY).exists():
-        return f"{SUMMARY} is damaged: run the command that made it again; nothing is asked twice"
-    if summary is not None and not (folder / VERDICTS).exists():
-        return f"{VERDICTS} is missing, although the run was finished"
-    return ""
 
 
 def _rubric_names(folder: Path, lock: Mapping[str, Any]) -> str:

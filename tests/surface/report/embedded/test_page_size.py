@@ -19,7 +19,8 @@ from dikast.audit.tables.run_rows import RunRows
 from dikast.core.runs.judge_lock import read_lock
 from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run_files import VERDICTS
-from dikast.surface.report.collect import RunPage, collect
+from dikast.surface.report.collect import collect
+from dikast.surface.report.collecting.run_page import RunPage
 from dikast.surface.report.contents import JudgedItems, Thumbs
 from dikast.surface.report.queue import Queue, RowReader, kept_of
 from dikast.surface.report.report_options import Asked

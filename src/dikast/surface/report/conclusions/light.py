@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 
 from dikast.audit.estimate import Estimate
 from dikast.audit.results import Failures
-from dikast.surface.report.collect import RunPage
+from dikast.surface.report.collecting.run_page import RunPage
 
 Light = Literal["green", "amber", "red", "grey"]
 FEW = 30  # rows with gold, below which nothing is concluded about the judge
@@ -33,7 +33,11 @@ def lost_told(page: RunPage) -> str:
 
 
 def so_far(page: RunPage, found: Conclusion, name: str = "the run") -> Conclusion:
-    """The conclusion as it is told of a run that has not asked all its questions: at most amber."""
+    """The conclusion as it is told of a run that is damaged, or has not asked all its questions: at most amber."""
+    if page.damaged and page.audit is not None:
+        why = "the folder of the run is damaged" if found.light == "green" else found.why
+        light: Light = "amber" if found.light == "green" else found.light
+        found = found._replace(light=light, text=f"{found.text}; {name} is damaged: {page.damaged}", why=why)
     if not page.unfinished:
         return found
     told = f"{found.text}; {name} is unfinished: {page.answered:,} of {page.planned:,} questions have an answer"

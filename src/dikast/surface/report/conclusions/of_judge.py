@@ -6,7 +6,7 @@ from dikast.audit.estimate import Estimate
 from dikast.audit.results import Agreement, Baselines, Failures, Orders
 from dikast.core.confidence import ALIKE
 from dikast.core.text import counted
-from dikast.surface.report.collect import RunPage
+from dikast.surface.report.collecting.run_page import RunPage
 from dikast.surface.report.conclusions.light import (
     CLOSE,
     FEW,
@@ -29,7 +29,7 @@ def of_judge(page: RunPage) -> Conclusion:
 def _of_verdicts(page: RunPage) -> Conclusion:
     audit = page.audit
     if audit is None and page.damaged:
-        return Conclusion("red", f"Do not use: {page.damaged}", "a line of the verdicts cannot be read")
+        return Conclusion("red", f"Do not use: {page.damaged}", "nothing could be audited")
     if audit is None:
         return Conclusion("grey", "Nothing is known yet", "there are no verdicts that could be audited")
     if (most := unanswered(page)) is not None:

@@ -3,7 +3,7 @@
 import math
 
 from dikast.core.text import counted
-from dikast.surface.report.collect import RunPage
+from dikast.surface.report.collecting.run_page import RunPage
 from dikast.surface.report.conclusions.light import CLOSE, FEW, LOST, Conclusion, lost_told, percent_told
 from dikast.surface.report.conclusions.of_judge import unanswered
 from dikast.surface.report.rankings import SURE, Rankings

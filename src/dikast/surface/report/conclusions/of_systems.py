@@ -6,7 +6,7 @@ from dataclasses import replace
 from dikast.audit.estimate import Estimate
 from dikast.audit.results import HeadToHead, Leaderboard, Meeting, PlayerRanking
 from dikast.core.text import counted
-from dikast.surface.report.collect import RunPage
+from dikast.surface.report.collecting.run_page import RunPage
 from dikast.surface.report.conclusions.light import Conclusion, all_told, ends_told, figure_told, percent_told
 
 _DOUBTED = "gold on the same prompts does not support the difference"

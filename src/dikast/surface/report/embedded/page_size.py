@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from dikast.surface.report.collect import RunPage
+from dikast.surface.report.collecting.run_page import RunPage
 from dikast.surface.report.queue import Entry
 
 MOST_BYTES = 10_000_000  # of a page

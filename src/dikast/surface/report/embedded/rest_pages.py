@@ -13,7 +13,7 @@ from markupsafe import Markup
 from dikast.core.errors import UserError
 from dikast.core.html.page_templates import asset, asset_hash
 from dikast.core.records import write_file
-from dikast.surface.report.collect import RunPage
+from dikast.surface.report.collecting.run_page import RunPage
 from dikast.surface.report.contents import Thumbs
 from dikast.surface.report.embedded.page_size import MOST_BYTES, first_of, size_of
 from dikast.surface.report.page import ROOM, page_environment, row_of
