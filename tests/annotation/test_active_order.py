@@ -241,6 +241,22 @@ def test_labels_are_taken_while_the_page_of_the_owner_is_made(tmp_path: Path) ->
         store.close()
 
 
+def test_the_page_of_the_owner_counts_skips_apart(tmp_path: Path) -> None:
+    items = runs.write_jsonl(tmp_path / "i.jsonl", runs.rows(5))
+    questions = read_questions(str(items), {}, load_rubric("helpfulness"), "absolute")
+    with opened(tmp_path / "labels", questions, Shares(raters=2)) as session:
+        for value in ("3", SKIPPED, "4", SKIPPED):
+            due = session.store.due(1)
+            assert due is not None
+            assert session.store.keep(due.id, value, "" if value else "no picture")
+        server = LabelServer(session.store, session.questions, session.owner)
+        request = make_mocked_request("GET", "/", match_info={"token": session.owner})
+        text = str(getattr(asyncio.run(server._progress(request)), "text", ""))
+    assert ": 2 of 10 labels, 2 skipped</h1>" in text
+    assert '<th scope="row">1</th><td>2</td><td>2</td><td>5</td><td><progress max="5" value="4"' in text
+    assert '<th scope="row">2</th><td>0</td><td>0</td><td>5</td><td><progress max="5" value="0"' in text
+
+
 def test_a_file_is_told_to_be_no_run(tmp_path: Path) -> None:
     items = runs.write_jsonl(tmp_path / "i.jsonl", runs.rows(2))
     questions = read_questions(str(items), {}, load_rubric("helpfulness"), "absolute")

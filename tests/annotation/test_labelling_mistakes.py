@@ -172,12 +172,12 @@ def test_mistakes(harm: Callable[[Path], None] | None, more: tuple[object, ...],
 
 
 def test_an_item_that_changes_while_people_label_is_refused(tmp_path: Path) -> None:
-    """Some labels would be of the text before, others of the one after; what only judges read may change."""
+    """Some labels would be of the text before, others of the one after; what nobody has been shown may change."""
     rows = [{**row, "image": "p.png"} for row in runs.rows(4)]
     Image.new("RGB", (32, 32), "white").save(tmp_path / "p.png")
     items, out = runs.write_jsonl(tmp_path / "i.jsonl", rows), tmp_path / "labels"
     assert annotate(items, out).returncode == 0
-    runs.write_jsonl(items, [{**row, "gold": 3, "system": "x"} for row in rows])
+    runs.write_jsonl(items, [{**row, "system": "x"} for row in rows])
     assert annotate(items, out).returncode == 0
     runs.write_jsonl(items, [*rows[:2], {**rows[2], "response": "Other words."}, rows[3]])
     done = annotate(items, out)
@@ -188,7 +188,24 @@ def test_an_item_that_changes_while_people_label_is_refused(tmp_path: Path) -> N
     done = annotate(items, out)
     assert (done.returncode, "and 3 more questions" in done.stderr) == (2, True), done.stderr
     with closing(sqlite3.connect(out / "labels.sqlite", isolation_level=None)) as db:
-        db.execute("delete from meta where key='shown'")  # as earlier versions wrote it
+        db.execute("delete from meta where key in ('shown', 'known')")  # as earlier versions wrote it
+    assert annotate(items, out).returncode == 0
+
+
+def test_gold_that_changes_while_people_label_is_refused(tmp_path: Path) -> None:
+    """Raters were told the label before after a practice question, and their checks would be against two golds."""
+    rows = runs.rows(4)
+    items, out = runs.write_jsonl(tmp_path / "i.jsonl", [*rows[:3], {**rows[3], "gold": None}]), tmp_path / "labels"
+    assert annotate(items, out).returncode == 0
+    runs.write_jsonl(items, rows)  # gold that was not known before
+    assert annotate(items, out).returncode == 0
+    changed = 5 if rows[1]["gold"] != 5 else 4
+    runs.write_jsonl(items, [rows[0], {**rows[1], "gold": changed}, *rows[2:]])
+    done = annotate(items, out)
+    assert done.returncode == 2
+    told = f"i.jsonl:2: item {rows[1]['id']!r} has another known label (gold) than when labelling began: put back what"
+    assert told in done.stderr
+    runs.write_jsonl(items, rows)
     assert annotate(items, out).returncode == 0
 
 

@@ -55,6 +55,14 @@ class Labelled(NamedTuple):
     reason: str
 
 
+class Done(NamedTuple):
+    """How far a rater is: labels, skipped tasks, and all tasks."""
+
+    labels: int
+    skipped: int
+    due: int
+
+
 class LabelStore:
     """The labels of a folder. One process has it open at a time (the caller holds the folder).
 
@@ -204,13 +212,14 @@ class LabelStore:
         """The task that a rater labelled last, by the order in which labels arrived."""
         return _last(self._db, rater)
 
-    def counts(self) -> dict[str, tuple[int, int]]:
-        """Labels and tasks of each rater."""
+    def counts(self) -> dict[str, Done]:
+        """How far each rater is."""
         rows = self._db.execute(
-            "select rater.name, count(label.task), count(*) from rater join task on task.rater=rater.id"
-            " left join label on label.task=task.id group by rater.id order by rater.id"
+            "select rater.name, count(label.task), sum(label.value=?), count(*) from rater join task on"
+            " task.rater=rater.id left join label on label.task=task.id group by rater.id order by rater.id",
+            (SKIPPED,),
         )
-        return {name: (done, due) for name, done, due in rows}
+        return {name: Done(done - (skipped or 0), skipped or 0, due) for name, done, skipped, due in rows}
 
     @contextmanager
     def one_moment(self) -> Iterator[Self]:

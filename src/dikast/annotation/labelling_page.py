@@ -7,7 +7,7 @@ from typing import NamedTuple
 import jinja2
 from markupsafe import Markup
 
-from dikast.annotation.label_store import Due
+from dikast.annotation.label_store import Done, Due
 from dikast.annotation.labelling_questions import Kind, ToLabel
 from dikast.annotation.marks import words_of
 from dikast.core.html.page_templates import asset, asset_hash, template_environment
@@ -103,12 +103,11 @@ def render_done(base: str, *, can_undo: int | None, said: str = "") -> str:
 
 
 def render_owner(
-    counts: Mapping[str, tuple[int, int]], figures: Sequence[tuple[str, str]], rule: str, name: str, kind: Kind
+    counts: Mapping[str, Done], figures: Sequence[tuple[str, str]], rule: str, name: str, kind: Kind
 ) -> str:
     """The owner's page: progress of each rater, results so far, and how many more labels are needed."""
-    done, due = (sum(each) for each in zip(*counts.values(), strict=True)) if counts else (0, 0)
-    mean = _MEANS[kind]
-    return _page("owner", counts=counts, figures=figures, rule=rule, name=name, done=done, due=due, mean=mean)
+    whole = Done(*(sum(each) for each in zip(*counts.values(), strict=True))) if counts else Done(0, 0, 0)
+    return _page("owner", counts=counts, figures=figures, rule=rule, name=name, whole=whole, mean=_MEANS[kind])
 
 
 def buttons(question: ToLabel) -> list[Button]:

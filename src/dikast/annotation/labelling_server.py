@@ -42,7 +42,7 @@ class LabelServer:
         self.store, self.questions, self.aim, self.name, self.judged = store, questions, aim, name, judged
         self.host, self.port, self._tls = host, port, tls
         self._owner, self._raters = hashed(owner), store.raters
-        self._of = {rater: due for rater, (_, due) in zip(self._raters.values(), store.counts().values(), strict=True)}
+        self._of = {rater: each.due for rater, each in zip(self._raters.values(), store.counts().values(), strict=True)}
         self._tokens: dict[int, tuple[float, float]] = {}
         self._waiting: list[tuple[Callable[[], bool], asyncio.Future[bool]]] = []
         self._writer: asyncio.Task[None] | None = None

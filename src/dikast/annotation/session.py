@@ -25,7 +25,7 @@ from dikast.core.runs.run_files import refuse_special
 from dikast.core.text import counted
 
 LINKS = "links.json"
-_SHOWN, _DIGITS = "shown", 8
+_SHOWN, _KNOWN, _DIGITS = "shown", "known", 8
 _LATEST = 253402300800.0  # seconds from 1970 to the year 10000
 
 
@@ -79,7 +79,7 @@ def opened(
     gone: a new one would replace the files of the old labels.
     """
     names = shares.names or _numbered(shares.raters)
-    shown = _shown(questions)
+    shown, known = _shown(questions), "".join(_of_known(each.known) for each in questions)
     meta = {
         "questions": fingerprint([each.key for each in questions]),
         "raters": str(shares.raters), "rater": ", ".join(names),
@@ -104,7 +104,7 @@ def opened(
                     training=shares.training, seed=shares.seed, priorities=order,
                 )  # fmt: skip
                 store.begin(
-                    {**meta, _SHOWN: shown},
+                    {**meta, _SHOWN: shown, _KNOWN: known},
                     [(name, word) for name, word in words.items() if name != "owner"],
                     tasks,
                     order,
@@ -113,7 +113,8 @@ def opened(
             try:
                 with database_at(store.path):
                     was = _settings(store)
-                    _as_shown(questions, was.pop(_SHOWN, shown), shown)  # earlier versions kept none
+                    for name, now, what in ((_SHOWN, shown, _TEXTS), (_KNOWN, known, _GOLD)):
+                        _unchanged(questions, was.pop(name, now), now, what)  # earlier versions kept none
                     _same(folder, was, meta)
                     wrong = _impossible(store, by_key)
             except sqlite3.DatabaseError as error:
@@ -154,17 +155,31 @@ def _shown(questions: Sequence[ToLabel]) -> str:
     return "".join(found[each.item.id, each.responses] for each in questions)
 
 
-def _as_shown(questions: Sequence[ToLabel], was: str, now: str) -> None:
-    """UserError that names the first item whose texts or media have changed since labelling began."""
+_TEXTS, _GOLD = "other texts, pictures or clips", "another known label (gold)"
+
+
+def _of_known(label: str) -> str:
+    """A known label as a fingerprint: the labels of checks are read by nobody who has the database alone."""
+    return fingerprint([label])[:_DIGITS]
+
+
+def _unchanged(questions: Sequence[ToLabel], was: str, now: str, what: str) -> None:
+    """UserError that names the first item of which something has changed since labelling began: its texts or media, or
+    a label that was known then. One that becomes known later changes nothing that a rater has seen.
+    """
     if len(was) != len(now):  # other questions, which is told as such
         return
     places = range(0, len(now), _DIGITS)
-    changed = [questions[at // _DIGITS].item for at in places if was[at : at + _DIGITS] != now[at : at + _DIGITS]]
+    changed = [
+        questions[at // _DIGITS].item
+        for at in places
+        if was[at : at + _DIGITS] not in (now[at : at + _DIGITS], _of_known(""))
+    ]
     if changed:
         more = f", and {counted(left, 'more question')}" if (left := len(changed) - 1) else ""
         raise UserError(
-            f"{changed[0].origin}: item {changed[0].id!r} has other texts, pictures or clips than when labelling"
-            f" began{more}: put them back, or name a new --out"
+            f"{changed[0].origin}: item {changed[0].id!r} has {what} than when labelling began{more}: put back what was"
+            " there, or name a new --out"
         )
 
 
