@@ -95,6 +95,19 @@ def test_a_row_that_cannot_be_used_is_named_before_any_step(
     assert not list((tmp_path / "shards").glob("*/shard-*"))  # no partial shards are left
 
 
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [({"train": "lora", "lora": {"targets": "((a|[a-z._0-9])+)+!"}}, "lora: targets"),
+     ({"frozen": ["embed", ".?" * 40 + "!"]}, "frozen")],
+)  # fmt: skip
+def test_a_pattern_that_never_ends_is_refused(
+    values: dict[str, Any], told: str, write_config: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dikast.core.machine.endless_patterns._SECONDS", 0.5)
+    with pytest.raises(UserError, match=f"{told}: the pattern .* takes more than .* list the names"):
+        sft(write_config(family="qwen", **values))
+
+
 def test_rows_of_talk_are_checked(write_config: Write, tmp_path: Path) -> None:
     for row, said in [
         ({"id": "a", "instruction": "hi"}, "give 'target' some text"),

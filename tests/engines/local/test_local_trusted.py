@@ -331,12 +331,13 @@ def test_an_adapter_over_an_address_or_a_path_that_is_no_model_asks_nobody(
         {"target_modules": "((a|[a-z._0-9])+)+!"},
         {"rank_pattern": {"((a|[a-z._0-9])+)+!": 4}},
         {"modules_to_save": ["((a|[a-z._0-9])+)+!"]},
+        {"target_modules": "((a|[a-z._0-9])?)" * 40 + "!"},  # no repetition, and 2 ** 40 ways
     ],
 )
 def test_a_pattern_of_an_adapter_that_never_ends_is_refused(
     values: dict[str, Any], adapter: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dikast.engines.local.adapters._PATTERN_SECONDS", 0.5)
+    monkeypatch.setattr("dikast.core.machine.endless_patterns._SECONDS", 0.5)
     change(adapter / "adapter_config.json", **values)
     with pytest.raises(UserError, match=r"adapter_config.json: the pattern '\(\(a.* takes more than .* list the names"):
         opened(adapter, monkeypatch)

@@ -2,13 +2,12 @@
 
 import json
 import pickle
-import subprocess
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from dikast.core.errors import UserError
+from dikast.core.machine.endless_patterns import refuse_endless
 from dikast.engines.local.trusted import (
     MOST_LAYERS,
     configured,
@@ -20,24 +19,9 @@ from dikast.engines.local.trusted import (
     stated_size,
 )
 
-_PATTERN_SECONDS = 30  # for all patterns of an adapter together; those of published ones take milliseconds
 _PATTERN_FORMS = (  # in which peft puts them
     "{}", r"(.*\.)?({})$", r"(^|.*\.){}($|\..*)", r"(?:^|.*?\.){}\.(?P<idx>\d+)\.",
 )  # fmt: skip
-_TRY_PATTERNS = """
-import json, re, sys
-asked = json.load(sys.stdin)
-for number, pattern in enumerate(asked["patterns"]):
-    print(number, flush=True)
-    for form in asked["forms"]:
-        try:
-            compiled = re.compile(form.replace("{}", pattern))
-        except (re.error, OverflowError, RecursionError):
-            continue
-        for name in asked["names"]:
-            compiled.match(name)
-            compiled.fullmatch(name)
-"""
 _ADAPTERS = frozenset((  # kinds that are matrices alone: others of peft load further models by themselves
     "LORA", "ADALORA", "LOHA", "LOKR", "OFT", "BOFT", "VERA", "IA3", "LN_TUNING", "FOURIERFT", "HRA", "VBLORA",
     "RANDLORA", "ROAD", "MISS", "C3A", "SHIRA", "DELORA", "HIRA", "TRAINABLE_TOKENS", "PROMPT_TUNING", "P_TUNING",
@@ -58,7 +42,8 @@ def pretrained_adapter(peft: Any, model: Any, folder: Path) -> Any:
     for name, rank in sizes:
         width = stated_size(model.config.get_text_config(), "hidden_size")
         refuse_without_weights(width * rank if isinstance(rank, int) else 0, folder, "adapter_config.json", name)
-    _refuse_endless_patterns(written, (name for name, _ in model.named_modules()), folder / "adapter_config.json")
+    names = (name for name, _ in model.named_modules())  # which peft matches with what may be patterns
+    refuse_endless(_texts(written), names, str(folder / "adapter_config.json"), forms=_PATTERN_FORMS)
     if not (folder / "adapter_model.safetensors").is_file():
         say_pickled(folder, "adapter_model.bin")
     try:
@@ -85,27 +70,6 @@ def _refuse_adapter(written: dict[str, Any], path: Path) -> None:
     layers = sum(high - low for low, high in ends if isinstance(low, int) and isinstance(high, int) and high > low)
     if layers > MOST_LAYERS:
         raise UserError(f"{path}: field 'layer_replication': no model has {layers:,} layers; restore the file")
-
-
-def _refuse_endless_patterns(written: dict[str, Any], names: Iterable[str], path: Path) -> None:
-    """UserError where a pattern in the settings of an adapter does not end on the names of the model's modules.
-
-    peft matches them, as regular expressions, against the name of every module; they are tried before in a process of
-    their own.
-    """
-    patterns = sorted({text for text in _texts(written) if any(sign in text for sign in "*+{")})
-    if not patterns:
-        return
-    asked = json.dumps({"patterns": patterns, "forms": _PATTERN_FORMS, "names": list(names)})
-    command = [sys.executable, "-I", "-S", "-c", _TRY_PATTERNS]
-    try:
-        subprocess.run(command, input=asked.encode(), capture_output=True, timeout=_PATTERN_SECONDS, check=False)
-    except subprocess.TimeoutExpired as late:
-        reached = (late.stdout or b"0").split()[-1]
-        raise UserError(
-            f"{path}: the pattern {patterns[int(reached)]!r:.120} takes more than {_PATTERN_SECONDS} s on the names"
-            " of the model's modules, and may never end: list the names of the modules instead"
-        ) from None
 
 
 def _texts(value: Any) -> Iterator[str]:

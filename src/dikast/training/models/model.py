@@ -12,6 +12,7 @@ import torch
 import transformers
 
 from dikast.core.errors import UserError, require
+from dikast.core.machine.endless_patterns import refuse_endless
 from dikast.core.runs.run_files import record_all
 from dikast.engines.local.loading import Loaded, fixed_settings, limits, load, opening, sees_images
 from dikast.engines.local.processor import load_processor
@@ -133,6 +134,7 @@ def choose_trained(model: Any, config: Config) -> None:
     if config.train == "projector":
         for name, parameter in model.named_parameters():
             parameter.requires_grad_(PROJECTORS.search(name) is not None)
+    refuse_endless(config.frozen, (name for name, _ in model.named_parameters()), "frozen")
     for pattern in config.frozen:
         found = [p for name, p in model.named_parameters() if re.search(pattern, name)]
         if not found:
@@ -151,6 +153,7 @@ def _add_lora(model: Any, config: Config) -> None:
     if lora.targets == "language":
         chosen = [name for name in linear if not _NOT_LANGUAGE.search(name)]
     else:
+        refuse_endless([lora.targets], linear, "lora: targets")
         chosen = [name for name in linear if re.search(lora.targets, name)]
     if not chosen:
         raise UserError(f"lora: no linear layer's name matches {lora.targets!r}; names are like {linear[:3]}")
