@@ -7,7 +7,7 @@ from dikast.prompts.dialects import doubts, frame, phrases, statement_end
 from dikast.prompts.dialects.arena import ARENA
 from dikast.prompts.dialects.label import read_label
 from dikast.prompts.dialects.pair_scores import scores_against
-from dikast.prompts.dialects.prose import concession, firmest
+from dikast.prompts.dialects.prose import concession, firmest, sentences
 from dikast.prompts.parsed import Reading, Slot, Stated, Target
 
 _CONNECTED = phrases.compiled(r"(?<!\w)(?:or|and|vs|alternatively|maybe|perhaps|possibly)(?!\w)|[/|&]")
@@ -90,7 +90,9 @@ _NEXT_DENIED = phrases.compiled(
     rf"that\swas\s{_WRONG}",
     r"|(?:just\s|quite\s|exactly\s)?the\s(?:opposite|reverse|contrary)\s(?:is|holds)",
     r"|(?:it|this|that)(?:['’]s|\sis)\s(?:just\s|quite\s)?(?:the\sother\sway|the\sopposite|the\sreverse)",
-    r"|or\s(?:is|was|does|did)\s(?:it|that|this)(?:\s[^.!?\n]{1,40})?\?)",
+    r"|or\s(?:is|was|does|did)\s(?:it|that|this)(?:\s[^.!?\n]{1,40})?\?",
+    r"|it(?:['’]s|\sis|\swas)\s(?:\w{1,12}ly\s|the\s){0,2}(?:weaker|worse|worst|inferior|poorer)(?:\s(?:one|response|answer))?"
+    r"(?=\s*(?:[.!;\n]|$)))",
 )
 # A score that is added to, or that is on another scale.
 _SUM = phrases.compiled(
@@ -124,6 +126,7 @@ _PART_OF_IT = phrases.compiled(
     r"(?=(?:\d{1,3}|[AB])(?:\s(?:for|in|on)\s|\s?\())",
 )
 _SELF = re.compile(r"\[\s?\w|\w")  # a label that begins with a marker of its own: "[RESULT] 4", "Verdict: 4"
+_DASH = re.compile(r"\A[ \t]{0,4}[–—-][ \t]{1,4}")  # "[[B]] - A is better" is no list
 _FENCES = ("```", "~~~")
 _NEAR, _REACH = 60, 2000  # characters between alternatives, and to a correction
 _LOOK_BACK, _LOOK_ON = 120, 300
@@ -137,8 +140,10 @@ def settled(text: str, reading: Reading, target: Target, *, prose: bool) -> Read
     stated = reading.stated
     if stated is None or stated.label is None:
         return reading
+    before = None if prose or stated.words else _said_before(text, stated, target)
     reason = (
         _alternatives(text, stated, reading.earlier)
+        or (_two_verdicts(text, before, stated) if before and _joined(text, before, stated) else "")
         or _denied(text, stated)
         or _unlikely(text, stated, target)
         or _contradicted(text, stated, target)
@@ -149,8 +154,35 @@ def settled(text: str, reading: Reading, target: Target, *, prose: bool) -> Read
         or _outscored(text, stated, target)
     )
     if not reason and not (prose and stated.words):
-        reason = _opposite(f"{reading.remarks}\n{text[stated.end :]}", stated, target)
-    return replace(reading, stated=None, reason=reason, earlier=()) if reason else reading
+        reason = _opposite(f"{reading.remarks}\n{_DASH.sub('', text[stated.end :])}", stated, target)
+    if reason:
+        return replace(reading, stated=None, reason=reason, earlier=())
+    return reading if before is None else replace(reading, earlier=(*reading.earlier, before))
+
+
+def _said_before(text: str, stated: Stated, target: Target) -> Stated | None:
+    """The sentence before the label that says the opposite: in the same clause, or as a conclusion."""
+    slot, begin = _slot(stated.label, target), max(0, stated.start - _LOOK_ON)
+    if slot is None:
+        return None
+    found = [
+        each for each in sentences(text[begin : stated.start]) if each.grade in ("plain", "concluding", "announced")
+    ]
+    if not found or found[-1].slot == slot:
+        return None
+    last = found[-1]
+    said = Stated(
+        last.slot, text[begin + last.start : begin + last.end], begin + last.start, begin + last.end, words=True
+    )
+    return said if last.concludes or _joined(text, said, stated) else None
+
+
+def _joined(text: str, before: Stated, stated: Stated) -> bool:
+    return _of_one_sentence(text[before.end : stated.start])
+
+
+def _two_verdicts(text: str, before: Stated, stated: Stated) -> str:
+    return f"one sentence states two verdicts: {text[before.start : stated.end][:120]!r}"
 
 
 def _unframed(text: str, stated: Stated, reading: Reading, target: Target) -> str:
@@ -167,7 +199,7 @@ def _alternatives(text: str, stated: Stated, earlier: tuple[Stated, ...]) -> str
     if _commented(text, before) and _commented(text, stated):
         return f"each label has a remark of its own: {text[before.start : stated.end][:120]!r}"
     if _of_one_sentence(gap) and not (stated.words or before.words or own):
-        return f"one sentence states two verdicts: {text[before.start : stated.end][:120]!r}"
+        return _two_verdicts(text, before, stated)
     if _in_one_block(text, before, gap):
         return f"one block of code holds two verdicts: {text[before.start : stated.end][:120]!r}"
     if len(gap) > _NEAR or _ALTERNATIVE.fullmatch(gap) is None:
@@ -192,7 +224,8 @@ def _in_one_block(text: str, before: Stated, gap: str) -> bool:
 def _commented(text: str, stated: Stated) -> bool:
     """Whether the label opens its line and a remark follows it: "[[A]]: 6"."""
     line = text[stated.end : stated.end + _LOOK_ON].partition("\n")[0]
-    return not text[: stated.start].rpartition("\n")[2].strip(" \t*_`>-") and re.search(r"\w", line) is not None
+    before = text[: stated.start].rpartition("\n")[2].strip(" \t*_`>-")
+    return (not before or (before[-1] in ".;" and line.lstrip(" *_")[:1] == ":")) and re.search(r"\w", line) is not None
 
 
 def _marked(text: str, stated: Stated) -> bool:

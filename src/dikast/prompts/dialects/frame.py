@@ -30,7 +30,7 @@ _ANNOUNCING = _words(
     more that's let's return respond reply provide stands stand step repeat boxed think believe feel evaluate assess
     determine find observe reason reasons analysis comparison careful consideration into account i'm clearly slightly
     significantly marginally narrowly definitely certainly strongly accordingly obviously evidently undoubtedly
-    decidedly substantially considerably moderately simply truly personally confidently somewhat much far
+    decidedly substantially considerably moderately simply truly personally confidently somewhat much far ranking
     """
 )
 # Words among them when a verdict is stated again, after the first one.
@@ -195,6 +195,14 @@ def _leads_on(part: str, target: Target) -> bool:
 
 def _of_pairs(target: Target) -> bool:
     return target.scale is None or target.scale.labels[0] == "B>>A"
+
+
+def unannounced_above(before: str) -> bool:
+    """Whether the line above leads to the next one with words that do not announce a verdict: "Clarity:"."""
+    lines = [line for line in before[-_LOOK_BACK:].rstrip().split("\n") if line.strip(" \t*_`~>-=")]
+    last = _SENTENCE.split(lines[-1].strip(" \t*_`"))[-1] if lines else ""
+    above = last if last[-1:] in (":", "：") or _TAKES.search(last) else _above(before)
+    return bool(above) and not announced(above[_BULLET.match(above).end() :], again=True)  # type: ignore[union-attr]
 
 
 def _above(before: str) -> str:

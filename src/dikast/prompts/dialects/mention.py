@@ -46,7 +46,8 @@ _PEOPLE = any_of(
 _OTHER = any_of("previous, prior, earlier, former, other, another, old, first, second, third, last, fellow, human")
 _SAID = any_of(
     "says?, said, claim(?:s|ed)?, states?, stated, argue[sd]?, asserts?, insists?, writes?, wrote, reads?, suggests?,"
-    "concluded?, concludes, closed? with, closes with, ends? with, ended with, tries, tried, begs?, demands?, quotes?,"
+    "arrive[sd]? at, ends? up (?:with|at), concluded?, concludes, closed? with, closes with, ends? with, ended with,"
+    "tries, tried, begs?, demands?, quotes?,"
     r"asks? (?:me|us|for the label|to)"
 )
 _GAVE = any_of(
@@ -64,7 +65,7 @@ _REPORTED = compiled(
     # whose verdict it was
     rf"|{_LIKE_ME}\s(?:\d|one|two|three|[A-C])\s?:|(?:{_OTHER}\s{_LIKE_ME}|{_PEOPLE})['’]s?\s(?:\w{{1,12}}\s){{0,2}}(?:{_SCORE}|answer)",
     rf"|(?:the|its|their|his|her|an?)\s(?:previous|prior|earlier|former|other|old)\s(?:\w{{1,12}}\s)?{_SCORE}",
-    rf"|{NOUN}\s{LEAD}[AB12]{SHUT}['’]s(?=\s?\Z)|(?:for\sexample|an?\sexample|e\.g\.|for\sinstance|such\sas),?)",
+    rf"|{NOUN}\s{LEAD}[AB12]{SHUT}['’]s(?:\s(?:\w{{1,12}}\s){{0,2}}(?:answer|result|solution|conclusion|choice)(?:\s(?:is|was))?)?(?=\s?:?\s?\Z)|(?:for\sexample|an?\sexample|e\.g\.|for\sinstance|such\sas),?)",
     r"(?![^\n]{0,60}(?<!\w)(?:I|we|my|our)(?!\w))[^,.;!?\n]{0,60}\Z",
 )
 _LEADS_ON = re.compile(r":[*_\s]{0,6}\Z")

@@ -20,6 +20,9 @@ _NAMED = (  # a score of one response
         r"(?<!\w)(?<!\w[ \t])", _NAME, r"(?:['’]s)?[ \t:*_`-]{0,6}+", _OF, _TO, r"(?:is\s|of\s)?", _NUMBER
     ),
 )
+_OUT_OF = phrases.compiled(  # "A: 7/10" in a line
+    r"(?:\A|\n)[ \t*_#-]{0,8}+", _NAME, r"[ \t*_]{0,4}+:[ \t*_]{0,4}+", _NUMBER, r"\s?/\s?(?:5|10|100)(?!\w)"
+)
 _LISTED = phrases.compiled(  # "Scores: Assistant A 3, Assistant B 9", also in lines
     _OF, r"[\s:*_`-]{0,10}+", _NAME, _TO, _NUMBER, r"(?:\s?/\s?\d{1,3})?[\s.,;*_`-]{0,10}+(?:and\s)?",
     _NAME.replace("letter", "other").replace("bare", "rest"), _TO, _NUMBER.replace("number", "against"),
@@ -59,6 +62,9 @@ def _pairs(text: str) -> Iterator[tuple[int, int, float, float]]:
             if not _of_faults(match["kind"]):
                 slot = _slot(match["letter"] or match["bare"])
                 single[match.end("number")] = match.start(), slot, float(match["number"])
+    for match in _OUT_OF.finditer(text):
+        slot = _slot(match["letter"] or match["bare"])
+        single.setdefault(match.end("number"), (match.start(), slot, float(match["number"])))
     for (_, (start, slot, one)), (end, (_, other, two)) in pairwise(sorted(single.items())):
         if slot != other:
             yield (start, end, *((one, two) if slot == "first" else (two, one)))

@@ -186,11 +186,12 @@ TIE = compiled(
     rf"|(?:I|we)(?:['’]d|\swould|\swill)?(?:\s\w{{1,12}}ly)?\s{_RULED}\s{_THEM}",
     rf"(?:['’]s|\sis|\sto\sbe|\sas|\sresponses|\sanswers){{0,2}}(?:\s{_ABOUT})?\s{LEAD}{_EVEN}",
     rf"|(?:I|we)(?:['’]d|\swould|\swill|\scould)?(?:\s\w{{1,12}}ly)?\s{_CHOOSE}\s(?:either|neither|both)(?!\w)",
+    rf"|(?:overall\s)?quality\sis\s(?:{_ABOUT}\s){{0,2}}(?:equal|the\ssame|comparable)(?!\w)",
     rf"|{_COMES_TO}(?:\s{_ABOUT})?\s{LEAD}a\s(?:tie|draw)(?![\w-]|\sbreak)",
     rf"|there\sis\sno\s(?:clear\s|real\s|single\s)?(?:winner|better\s{WHOLE})(?!\w))",
 )
 TIE_ANNOUNCED = compiled(
-    rf"(?<!\w)(?:{VERDICT}|outcome|result){SHUT}(?:\s(?:is|was|would\sbe|remains))?{SHUT}",
+    rf"(?<!\w)(?:{VERDICT}|outcome|result|(?:final|overall)(?=[*_]{{0,3}}:)){SHUT}(?:\s(?:is|was|would\sbe|remains))?{SHUT}",
     rf"\s{{0,2}}+:?{SHUT}\s{{0,4}}+{LEAD}(?:that\s)?",  # "Winner: A (tie)" names a response, which is no article
     rf"(?:(?:it\sis|it['’]s|there\sis|{_BOTH}\s(?:are|is))\s)?(?:{_ABOUT}\s){{0,2}}(?:an?\s(?![(\[]))?{LEAD}",
     rf"(?:{_EVEN}|neither(?=[\s*_]*(?:[.,;!]|$))|no\s(?:clear\s)?winner(?!\w)|even(?=[\s*_]*[.\n]|$))",
@@ -211,7 +212,19 @@ SIGN_LIMITED = compiled(
     rf"{SHUT}\s{{0,3}}+(?:in|on|for|at|by|with|when|where|if|regarding|as\sto|unless|but)"
     rf"\s(?!(?:the\s)?(?:{_ALL_OF_IT}|(?:final|whole|total))(?!\w))"
 )
-SIGN_DUE = compiled(rf"{VERDICT}{SHUT}(?:\s(?:is|was))?{SHUT}\s{{0,2}}+:?{SHUT}\s{{0,4}}+[*_`(\[\s]{{0,6}}+$")
+# Words before "I prefer A" that limit it: "For a beginner", "On style", "Purely on tone", "Stylistically"
+LIMITED_LEAD = compiled(
+    r"(?:^|[.;:!?\n]|,\s?(?:but|and|while))[\s*_\"'>-]{0,8}(?:(?:but|and|so|while)\s)?(?:",
+    r"for\s(?!me(?!\w)|(?:\w{1,12}\s){0,3}reasons?)\w",
+    r"|on\s(?!balance|the\s(?:whole|other\shand)|(?:\w{1,8}\s)?reflection|(?:second|closer|all|every|this|that))\w",
+    rf"|as\san?\s(?!{any_of('result, consequence, judge, evaluator, grader, whole, neutral, fair, impartial')})\w",
+    r"|(?:purely|only|solely|strictly|just|merely)\s(?:on|for|in|by|from|as)\s\w",
+    r"|(?:styl|linguist|grammat|factu|techn|visu|struct|ton|aesthet)\w{0,10}ly(?=,)"
+    r"|(?:[^.;!?\n]{0,40}(?<!\w))?based\son\s[^.;!?\n]{1,40}\s(?:alone|only)(?!\w))[^.;!?\n]{0,60}\Z",
+)
+SIGN_DUE = compiled(
+    rf"(?:{VERDICT}|ranking|overall){SHUT}(?:\s(?:is|was))?{SHUT}\s{{0,2}}+:?{SHUT}\s{{0,4}}+[*_`(\[\s]{{0,6}}+$"
+)
 
 # --- Words without which the patterns above cannot match; for text in small letters
 _OUTCOMES = "verdict|decision|judgment|judgement|preference|winner|vote"
@@ -235,12 +248,16 @@ CUE_EVEN = re.compile(
 CUE_SIGN = re.compile(r"[AB12]\s{0,3}[><=≈~]")
 
 # --- Words after "better" if the whole response is meant; other words limit it ("better written") or deny it.
+_A_REASON = r"an?\s(?:\w{1,12}\s){0,2}(?:reasons?|number)"
+# What both were asked to do, as against "at following the format"
+_TASK = any_of("instructions?, questions?, tasks?, prompt, request, query")
+_AT_THE_TASK = rf"at\s(?:following|executing|answering|fulfilling)\s(?:\w{{1,12}}(?:['’]s)?\s){{0,2}}{_TASK}"
 _GOES_ON = any_of(
-    "overall, because, as, since, due, of (?:the (?:two|pair|comparison)|these|them|both|all), here, and, but, given,"
-    "when, although, though, while, by, with, to,"
+    r"overall, because, as(?! an? ), since, due, of (?:the (?:two|pair|comparison)|these|them|both|all), here, and,"
+    "but, given, when, although, though, while, by, with, to,"
     "compared, between, among, not, so, it, both, even, despite, from, based, or equal, option, thanks, which, who,"
-    "that, I, the, on (?:the whole|balance), at (?:following|executing|answering), in (?:terms|its),"
-    "for (?:being|its|the (?:following )?reasons?|this|these|providing|giving|a|addressing),"
+    rf"that, I, the, on (?:the whole|balance), {_AT_THE_TASK}, in (?:terms|its),"
+    rf"for (?:being|its|the (?:following )?reasons?|this|these|providing|giving|{_A_REASON}|addressing),"
     "for the (?:user|task|question|instruction|prompt|given)"
 )
 _THAN = rf"than\s(?:the\s)?(?:other|its|that|{LEAD}{OPTIONS}|first|second|former|latter|{NOUN})"
@@ -250,7 +267,7 @@ RATED = compiled(
     rf"(?={SHUT}\s{{0,3}}(?:[.!;\n]|$|(?:{_THAN}|overall|because|since)(?!\w)))",
 )
 WHOLE_MEANT = compiled(
-    rf"{SHUT}\s{{0,3}}+(?:$|[.,;:!)\]*\n—–-]|\((?!in\s)|(?:{WHOLE}|{NOUN}|{_GOES_ON}|in\s{_ALL_OF_IT}|{_THAN})(?!\w))"
+    rf"{SHUT}\s{{0,3}}+(?:$|[.,;:!)\[\]*\n—–-]|\((?!in\s)|(?:{WHOLE}|{NOUN}|{_GOES_ON}|in\s{_ALL_OF_IT}|{_THAN})(?!\w))"
 )
 # Words after a response that was named or chosen: "I prefer A over B", but not "I prefer A's tone" or "A provides".
 NAME_ENDS = compiled(
@@ -274,10 +291,11 @@ AFTER_OR = compiled(
 # --- Only one aspect
 _FOR_THE_WHOLE = any_of(
     r"the (?:user|task|question|instruction|prompt|given|following|reasons?|same), its, being, me, this, these, that,"
-    r"several, two, three, many, all, both, a, an, \w{2,12}ing"
+    rf"several, two, three, many, all, both, {_A_REASON}, \w{{2,12}}ing"
 )
 ASPECT_AFTER = compiled(
-    rf"{SHUT}\s{{0,3}}+(?:{WHOLE}\s)?(?:{_THAN}{_OF_IT}{SHUT}\s{{1,3}}+)?(?:in\s(?!{_ALL_OF_IT}(?!\w))|at\s(?!(?:following|executing|answering))",
+    rf"{SHUT}\s{{0,3}}+(?:{WHOLE}\s)?(?:{_THAN}{_OF_IT}{SHUT}\s{{1,3}}+)?(?:in\s(?!{_ALL_OF_IT}(?!\w))",
+    rf"|(?!{_AT_THE_TASK}(?!\w))at\s",
     r"|on\s(?!(?:the\swhole|balance|all|every))|with\s(?:respect|regard)|when\sit\scomes|if(?!\w)|had(?!\w)",
     r"|only(?!\w)|as\s(?:far|regards)|regarding|concerning|,?\s?\w{3,20}-wise(?!\w)"
     rf"|for\s(?!{_FOR_THE_WHOLE}(?!\w))|when\s\w{{1,15}}\s(?:(?:is|are)\s(?:consider|concern)ed|matters?|counts?)(?!\w)"

@@ -122,7 +122,11 @@ def _option(
     about_verdict = phrases.ABOUT_VERDICT.search(kind) is not None
     announced = pattern in (phrases.ANNOUNCED_MORE, phrases.ANNOUNCED_LINE)
     announced = announced or (pattern is phrases.NAMED and about_verdict)
-    if naming is not None and not (announced and (match["bare"] or named.get("digit"))) and _foreign(match, naming):
+    if (
+        naming is not None
+        and not ((announced or limited) and (match["bare"] or named.get("digit")))
+        and _foreign(match, naming)
+    ):
         return None
     aspect = phrases.ASPECT_AFTER.match(text, match.end()) is not None
     if not (limited and aspect) and not _follows(text, match, pattern):
@@ -135,6 +139,8 @@ def _option(
         return None
     if weak and phrases.ASPECT_BEFORE.search(_line_before(text, match)):
         return None
+    if pattern is phrases.NAMED and ":" in match[0] and not _announced_before(text, match):
+        return None  # "Clarity winner: B"
     word = (match["letter"] or match["ordinal"] or match["bare"] or match["digit"]).casefold()
     slot: Slot = "first" if word in ("a", "1", "first") else "second"
     return Sentence(_OTHER[slot] if named.get("worse") else slot, match.start(), match.end(), grade)
@@ -202,6 +208,7 @@ def _sign(text: str, match: re.Match[str], *, due: bool) -> Sentence | None:
     rest = text[match.end() : match.end() + _LOOK_ON]
     last = not rest.strip(" \t\n*_`.!)]") and not line.strip(" \t\n*_`(#[-")
     one, sign, two = match["one"].upper(), match["sign"][0], match["two"].upper()
+    last = last and not frame.unannounced_above(text[: match.start()])
     if one == two or not (due or last) or re.match(r"[\s*_`]{0,4}\?", rest) or phrases.SIGN_LIMITED.match(rest):
         return None
     slot: Slot = "tie" if sign in "=≈~" else "first" if (one == "A") == (sign == ">") else "second"
@@ -228,7 +235,7 @@ def _grade(text: str, match: re.Match[str], *, announced: bool) -> Grade | None:
     if doubt:
         return "conceded"
     if announced:
-        return "announced"
+        return None if phrases.LIMITED_LEAD.search(clause) else "announced"
     if phrases.CONCLUDES.search(clause + match[0]):
         return "concluding"
     if doubts.hypothetical(match[0]) or clause.lstrip().startswith("#"):
@@ -237,6 +244,12 @@ def _grade(text: str, match: re.Match[str], *, announced: bool) -> Grade | None:
         match.re.pattern == phrases.MADE.pattern and match[0][:3].casefold() == "mak"
     )  # the words before "making A better" are the reason
     return "plain" if made or frame.leads(clause, even=match.re.pattern == phrases.TIE.pattern) else "loose"
+
+
+def _announced_before(text: str, match: re.Match[str]) -> bool:
+    """Whether the words of the clause before the match announce a verdict, as "my" and "so the" do."""
+    clause = re.split(r"[.,;!?()]", _line_before(text, match))[-1]
+    return frame.announced(re.sub(r"\A\s*(?:\d{1,2}[.)])?", "", clause), again=True)
 
 
 def _line_before(text: str, match: re.Match[str]) -> str:
