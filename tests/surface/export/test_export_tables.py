@@ -379,8 +379,7 @@ def test_an_export_that_is_judged_again_gives_the_same_prompts(panel: bool, form
     """The verdicts of the first judge are metadata: its `expected` score is no reference, its label no gold."""
     said = [{"role": role, "content": role} for role in ("system", "user", "assistant", "user")]
     talk = {"id": "talk", "instruction": said, "response": "a", "context": "c"}
-    given = [talk] if form == "frame" else [*_without_gold(rows(4)), talk]
-    items = write_jsonl(tmp_path / "items.jsonl", given)
+    items = write_jsonl(tmp_path / "items.jsonl", [*_without_gold(rows(4)), talk])
     judges = ["mock:random", "mock:random,seed=1"] if panel else "mock:random"
     first = dikast.grade(items, judges, "helpfulness", out=tmp_path / "first")
     table: Any = first.to_pandas()
@@ -391,6 +390,19 @@ def test_an_export_that_is_judged_again_gives_the_same_prompts(panel: bool, form
     before = graded(tmp_path / "before", items, "mock:random")
     assert _asked(again) == _asked(before)
     assert not {"gold", "reference"} & {*again.to_pandas().columns}
+
+
+def test_a_column_with_texts_and_conversations_holds_one_kind(tmp_path: Path) -> None:
+    talk = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}, {"role": "user", "content": "r"}]
+    part = [{"type": "text", "text": "c"}, {"type": "text", "text": "d"}]
+    given = [{"id": "x", "instruction": "q", "response": "a"}, {"id": "y", "instruction": talk, "response": part}]
+    run = graded(tmp_path / "run", write_jsonl(tmp_path / "items.jsonl", given), "mock:random")
+    frame = run.to_pandas()
+    assert [orjson.loads(each) for each in frame.instruction] == [[{"role": "user", "content": "q"}], talk]
+    assert [orjson.loads(each) for each in frame.response] == [[{"type": "text", "text": "a"}], part]
+    alone = graded(tmp_path / "alone", write_jsonl(tmp_path / "one.jsonl", given[:1]), "mock:random")
+    assert [*alone.to_pandas().instruction] == ["q"]
+    assert [row["instruction"] for row in run.table()] == ["q", talk]
 
 
 def test_an_exported_comparison_that_is_judged_again_gives_the_same_prompts(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import orjson
 
 from dikast.core.errors import require
 from dikast.core.records.parquet import JSON_FIELD, WRITING
+from dikast.core.runs.table_columns import CONTENT
 
 _BATCH = 1024
 _WHOLE = 2**63
@@ -17,12 +18,14 @@ class Types:
     """The Arrow types of rows: first `see` all of them, then make tables of some.
 
     Whole numbers and fractions in one column are floats, objects of numbers (distributions) structs with a field a key,
-    a column without any value is text, and whatever else no type holds is JSON text, marked as such.
+    a column without any value is text, and whatever else no type holds is JSON text, marked as such. Columns of content
+    that hold texts beside lists have a list in every row: of parts, or of turns where one is a conversation.
     """
 
     def __init__(self, columns: Iterable[str]) -> None:
         self._kinds: dict[str, set[str]] = {column: set() for column in columns}
         self._fields: dict[str, dict[str, None]] = {}
+        self._spoken: set[str] = set()  # columns in which a conversation stands
 
     def see(self, row: Mapping[str, Any]) -> None:
         """Note the types in each column."""
@@ -31,6 +34,8 @@ class Types:
                 continue
             kind = _kind(value)
             self._kinds[column].add(kind)
+            if column in CONTENT and _is_talk(value):
+                self._spoken.add(column)
             if kind == "numbers":
                 self._fields.setdefault(column, {}).update(dict.fromkeys(value))
 
@@ -61,9 +66,22 @@ class Types:
             for field in schema:
                 values = [row.get(field.name) for row in batch]
                 if field.metadata is not None:
+                    if field.name in CONTENT:
+                        values = [_in_list(value, turns=field.name in self._spoken) for value in values]
                     values = [None if value is None else orjson.dumps(value).decode() for value in values]
                 columns.append(arrow.array(values, field.type))
             yield arrow.Table.from_arrays(columns, schema=schema)
+
+
+def _is_talk(value: Any) -> bool:
+    return isinstance(value, list) and any(isinstance(each, dict) and "role" in each for each in value)
+
+
+def _in_list(value: Any, *, turns: bool) -> Any:
+    """Content as a list of parts, or of turns; None and other values as they are."""
+    parts = [{"type": "text", "text": value}] if isinstance(value, str) and not turns else value
+    parts = [parts] if isinstance(parts, dict) else parts
+    return [{"role": "user", "content": parts}] if turns and value is not None and not _is_talk(value) else parts
 
 
 def _kind(value: Any) -> str:

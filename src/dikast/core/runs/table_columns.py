@@ -2,7 +2,8 @@
 
 from collections.abc import Collection
 
-ITEM = ("id", "instruction", "response", "response_a", "response_b", "reference", "context", "gold")
+CONTENT = ("instruction", "response", "response_a", "response_b", "reference", "context")
+ITEM = ("id", *CONTENT, "gold")
 TOLD = (
     "judge", "criterion", "response_index", "index_a", "index_b", "label", "score", "expected", "choice", "status",
     "reason", "total", "mass", "marker", "conflict", "logit_a", "position_bias", "distribution", "feedback", "claims",
