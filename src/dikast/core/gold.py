@@ -12,6 +12,7 @@ from dikast.core.errors import DataError
 from dikast.core.item import GOLD_LIKE, Item, plain_name
 from dikast.core.rubric import Rubric
 from dikast.core.scale import Scale
+from dikast.core.text import number_in
 
 _PREFERENCE = re.compile(r"a|b|tie|first|second|\[*\s*[ab]\s*(?:>>?|<<?|=)\s*[ab]\s*\]*", re.IGNORECASE)
 _LIKE = re.compile(  # names of columns, besides GOLD_LIKE, that speak of what people said
@@ -160,6 +161,7 @@ class GoldCheck:
     guessed: str = ""  # the column that gold was guessed from, and how much of it does not lie on its scale
     guesses_off: int = 0
     _guess: str = ""
+    _numbered: bool = False  # a column that looks like gold of pairs holds numbers
     _of_pairs: str = ""  # the file in which gold of a single response names the better of several
     _first: DataError | None = None
     _alone: bool = False  # a single number, or a word that is no preference, was given for a pair
@@ -170,7 +172,11 @@ class GoldCheck:
     def look(self, item: Item, rubric: Rubric, responses: Sequence[int]) -> None:
         """Look at the gold of one question; what does not lie on its scale is counted and kept for `error`."""
         if item.gold is None:
-            self.like.update((name, None) for name, value in item.meta.items() if is_like_gold(name, value))
+            like = {name: value for name, value in item.meta.items() if is_like_gold(name, value)}
+            self.like.update(dict.fromkeys(like))
+            self._numbered |= len(responses) == 2 and any(
+                isinstance(number_in(str(each)), int | float) for each in like.values()
+            )
             return
         self.given = True
         scale, pair = own_scale(rubric, self.equate), len(responses) == 2
@@ -298,9 +304,9 @@ class GoldCheck:
             )
         listed = ", ".join(map(repr, self.like))
         verb = "look" if len(self.like) > 1 else "looks"
-        cure = self.named or (
-            f"--map {shlex.quote(f'gold={name}')} names it as gold (the same command with it asks nothing twice)"
-        )
+        meaning = ", in which 0 is the first response and 1 the second" * self._numbered
+        flag = f"--map {shlex.quote(f'gold={name}')}"
+        cure = self.named or f"{flag} names it as gold{meaning} (the same command with it asks nothing twice)"
         return (f"{listed} {verb} like gold, kept as metadata: {cure}",)
 
     @property

@@ -64,7 +64,9 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "messages": ("messages", "conversations", "conversation"),
     "system turn": ("system_prompt", "system_message"),
     "gold": GOLD_LIKE,
-    "gold of a pair": ("winner", "preference", "human_preference"),
+    "gold of a pair": (
+        "winner", "preference", "human_preference", "better", "better_response", "better_response_id",
+    ),
 }  # fmt: skip
 _RANGE = re.compile(r"[(\[]\s*\d+\s*(?:-|–|to|\.\.)\s*\d+\s*[)\]]$")  # a scale behind a column's name: Rating (1-5)
 _KNOWN = frozenset(ITEM_KEYS)

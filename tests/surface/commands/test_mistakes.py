@@ -241,7 +241,7 @@ MISTAKES = [
     (
         "corpus convert choices.csv out.jsonl --to trl",
         "no known schema has these columns",
-        "--from SCHEMA: llamafactory",
+        "argilla, label-studio, talk, dikast",
     ),
     ("grade qa.csv --by model " + ASK, "there is no option --by", "dikast audit RUN --by"),
     ("grade qa.csv --threshold 3 " + ASK, "there is no option --threshold", "--fail-under METRIC=VALUE"),
@@ -380,6 +380,12 @@ def test_decimal_commas_are_numbers(tmp_path: Path) -> None:
         "agreement"
     ]["rows"]
     assert next(row for row in told if row["statistic"] == "mae")["value"]["value"] == 0.5
+
+
+def test_numbers_that_look_like_gold_of_pairs_are_told_with_what_they_would_mean(tmp_path: Path) -> None:
+    (tmp_path / "pairs.csv").write_text("input,output_1,output_2,label\nq,x,y,1\nr,z,w,2\n", "utf-8")
+    told = dikast_here("compare", "pairs.csv", *ASK.split(), cwd=tmp_path).stdout
+    assert "--map gold=label names it as gold, in which 0 is the first response and 1 the second" in told
 
 
 def test_the_cure_for_a_column_like_gold_works_without_ids(tmp_path: Path) -> None:

@@ -395,7 +395,9 @@ def test_an_export_that_is_judged_again_gives_the_same_prompts(panel: bool, form
 def test_a_column_with_texts_and_conversations_holds_one_kind(tmp_path: Path) -> None:
     talk = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}, {"role": "user", "content": "r"}]
     part = [{"type": "text", "text": "c"}, {"type": "text", "text": "d"}]
-    given = [{"id": "x", "instruction": "q", "response": "a"}, {"id": "y", "instruction": talk, "response": part}]
+    given: list[dict[str, Any]] = [
+        {"id": "x", "instruction": "q", "response": "a"}, {"id": "y", "instruction": talk, "response": part},
+    ]  # fmt: skip
     run = graded(tmp_path / "run", write_jsonl(tmp_path / "items.jsonl", given), "mock:random")
     frame = run.to_pandas()
     assert [orjson.loads(each) for each in frame.instruction] == [[{"role": "user", "content": "q"}], talk]

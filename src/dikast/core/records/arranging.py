@@ -7,7 +7,7 @@ from typing import Any
 
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import FILES, ITEM_KEYS, NAMES, SPOKEN, Item, is_of_texts, item_from, plain_name
-from dikast.core.part import number_as_text
+from dikast.core.part import number_as_text, text_of
 from dikast.core.records import column_cures as cures
 from dikast.core.records.column_names import (
     SYSTEMS,
@@ -72,7 +72,9 @@ class Arranger:
         except DataError as error:
             raise self._with_column(error, record) from None
         if self._measured == 1:
-            self.reading.bare = not found.instruction and bool(found.responses and self.reading.names)
+            asked = any(text_of(turn.content).strip() for turn in found.instruction)
+            alone = not asked and bool(found.responses and self.reading.names)
+            self.reading.bare, self.reading.pictured = alone and not found.images, alone and bool(found.images)
             self.reading.systems = system_columns(found) if self.reading.names else ()
             if self.reading.names > 6 and not found.images:
                 names = (each for each, cell in record.value.items() if cures.is_picture(cell))
@@ -87,13 +89,15 @@ class Arranger:
             return error
         start = f"{error.path}:{error.line}: field {error.field!r}: "
         told = str(error).removeprefix(start)
+        if isinstance(cell := record.value.get(moves[at]), Mapping) and (cure := cures.member_cure(moves[at], cell)):
+            told = self._to_run(cure)
         return DataError(f"column {moves[at]!r}: {told}", path=error.path, line=error.line, field=error.field)
 
     def __call__(self, record: Record) -> dict[str, Any]:
         """The record with the names of an item's fields."""
         value, keys = record.value, tuple(record.value)
         mapped = any(name.startswith("response") for name in self._columns)
-        if not mapped and (told := foreign_record(value)):
+        if not mapped and (told := foreign_record(value, self.reading.names)):
             raise ShapeError(self._to_run(told), path=self._path, line=record.line)
         if keys not in self._shapes:
             if len(self._shapes) >= _SHAPES:

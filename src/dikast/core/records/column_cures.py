@@ -17,12 +17,12 @@ _SAID = re.compile(
 )
 _ASKED = re.compile(
     r"prompt|question|query|instruct|task|input|context|document|passage|article|source|request|user|human|customer|"
-    r"problem|ticket|message|frage|pregunta|domanda|pergunta|_q_"
+    r"problem|ticket|message|history|frage|pregunta|domanda|pergunta|_q_"
 )
 _ASIDE = re.compile(
     r"_(id|uid|key|index|idx|url|link|date|time|timestamp|created|updated|lang|language|split|category|topic|label|score|"
     r"rating|rater|annotator|author|name|email|page|tokens|cost|latency|version|notes?|comments?|remarks?|reasons?|"
-    r"reasoning|rationale|explanation|feedback|critique|reference|gold|ideal|expected|target|truth|title|bewertung|note)_"
+    r"reasoning|rationale|explanation|judge?ment|verdict|feedback|critique|reference|gold|ideal|expected|target|truth|title|bewertung|note)_"
 )
 _GRADED = re.compile(
     r"_(human|rating|label|score|grade|points|stars|bewertung|note|punkte|sterne|calificación|puntuación|nota|"
@@ -50,7 +50,11 @@ def lacking(
         return f"{told}: add it, or name the column of the response with --map response=COLUMN"
     inside = next((cure for column, cure in (nested or {}).items() if column not in {*mapped, *ITEM_KEYS}), "")
     if inside and not {"response", "responses"} & {*columns, *mapped.values()}:
-        return f"no column is recognised as {what}; the columns are {', '.join(columns)}: {inside}"
+        told = f"no column is recognised as {what}; the columns are {', '.join(columns)}: {inside}"
+        unknown = [each for each in columns if each not in mapped and each not in ITEM_KEYS]
+        asked = "instruction" in columns or any(field.startswith("instruction") for field in mapped.values())
+        prompt = "" if asked else likely_instruction(unknown, lengths or {})
+        return f"{told}; {in_words([('instruction', prompt)])} if {prompt!r} is what was asked" if prompt else told
     if lengths is not None and not any(lengths.values()):
         told = f"no column holds text; the columns are {', '.join(columns)}: give one record for each item"
         return f"{told}, with {what} as text (--map {'response' if needed == 1 else 'response_0'}=COLUMN names it)"
@@ -187,6 +191,9 @@ def nested_cure(column: str, value: object) -> str:
         if not (name := next(within, "")):
             return ""
         told, made = "lists of objects, whose texts are to be a list", f".responses = [.{column}[].{name}]"
+        if all(_has_text(each, "model") for each in value):
+            numbered = '{key: "model_\\("abcdefgh"[.key:.key+1])", value}'
+            made += f" | . + ([.{column}[].model] | to_entries | map({numbered}) | from_entries)"
     else:
         return ""
     return f"{column!r} holds {told} (jq -c '{made}' FILE > OTHER.jsonl)" if column.isidentifier() else ""
@@ -209,6 +216,16 @@ def several_texts(responses: Sequence[str], column: str, *, has_id: bool) -> str
     return f"{told} frame{exploded}" + ".drop(columns='id')" * has_id
 
 
+def member_cure(column: str, cell: Mapping[str, object]) -> str:
+    """How the text inside an object becomes the text of its column, as a message; "" where it has none."""
+    texts = {name: len(text.split()) for name, text in cell.items() if isinstance(text, str) and name.isidentifier()}
+    if not texts or not column.isidentifier():
+        return ""
+    best = max(texts, key=lambda name: ("text" in name or _speaks_of(name, _ASKED), texts[name]))
+    made = f".{column} |= .{best}"
+    return f"an object and no text: take the one that it holds (jq -c '{made}' FILE > OTHER.jsonl)"
+
+
 def _has_text(value: object, name: str) -> bool:
     return isinstance(value, Mapping) and "role" not in value and isinstance(value.get(name), str)
 
@@ -221,6 +238,7 @@ def likely_responses(left: Sequence[str], lengths: Mapping[str, int], needed: in
     said = [each for each in written if _speaks_of(each, _SAID) and not _speaks_of(each, _ASIDE)]
     prompts = [] if asked else [at for at, each in enumerate(left) if _speaks_of(each, _ASKED)]
     after = left[prompts[0] :] if prompts else left  # what stands before a prompt is hardly what was said to it
+    said = (_twins(written) if needed == 2 > len(said) else []) or said
     plain = [
         each for each in after if each not in said and not _speaks_of(each, _ASKED) and not _speaks_of(each, _ASIDE)
     ]
@@ -232,10 +250,24 @@ def likely_responses(left: Sequence[str], lengths: Mapping[str, int], needed: in
     return [each for each in left if each in chosen]
 
 
-def likely_instruction(left: Sequence[str], lengths: Mapping[str, int]) -> str:
-    """The column that most likely holds the prompt: by its name, else the first of text; "" for none."""
+def _twins(columns: Sequence[str]) -> list[str]:
+    """Two columns whose names differ only in the letter or the number at their end, the first such."""
+    for one in columns:
+        for other in columns:
+            ends = (one[-1:].casefold(), other[-1:].casefold())
+            if one[:-1] == other[:-1] and ends in (("a", "b"), ("0", "1"), ("1", "2")):
+                return [one, other]
+    return []
+
+
+def likely_instruction(left: Sequence[str], lengths: Mapping[str, int], *, speaking: bool = False) -> str:
+    """The column that most likely holds the prompt: by its name, else (unless it is to be `speaking`) the first of
+    text; "" for none.
+    """
     text = [each for each in left if lengths.get(each, 0) and not _speaks_of(each, _ASIDE)]
-    asked = [each for each in text if _speaks_of(each, _ASKED)]
+    asked = [each for each in text if _speaks_of(each, _ASKED) or plain_name(each) == "text"]
+    if speaking and not asked:
+        return ""
     return (asked or _texts(text, lengths, at_least=1) or [""])[0]
 
 

@@ -19,11 +19,13 @@ SYSTEMS = (
     ("model1", "model2"),
     ("generator_1", "generator_2"),
     ("chosen_model", "rejected_model"),
+    ("response_0_source", "response_1_source"),
 )
 ONE_HOT = tuple((f"{stem}_a", f"{stem}_b", "winner_tie") for stem in ("winner_model", "winner"))
 SINCE = {
     **dict.fromkeys(("gold_answer", "human_label", *NAMES["system turn"], *itertools.chain(*ONE_HOT)), 2),
     "system": 3,
+    **dict.fromkeys(("better", "better_response", "better_response_id"), 7),
     **dict.fromkeys(("image_file", "image_filename", "img_path", *FILES), 7),
     **dict.fromkeys((f"{which}_{what}" for which, what in RIGHT), 4),
     **dict.fromkeys((f"{stem}_{letter}" for stem in PAIRS for letter in _LETTERS[2:]), 4),

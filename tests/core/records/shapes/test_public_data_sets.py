@@ -1,16 +1,21 @@
 """Rows as public data sets have them, judged without a flag."""
 
 import json
+import re
 import shlex
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dikast.core.errors import DataError
 from dikast.core.item import Item
 from dikast.core.part import text_of
 from dikast.core.records import Arrangement, scan_items, systems_of
 from dikast.core.records.column_names import recognise, since
+from runs import dikast_here
 
 
 def read(folder: Path, *rows: dict[str, Any] | str, names: int | None = None) -> tuple[list[Item], Arrangement]:
@@ -173,3 +178,105 @@ def test_pictures_that_are_not_shown_are_told(tmp_path: Path) -> None:
     assert isinstance(shown, Item)
     assert len(shown.images) == 1
     assert "not shown" not in reading.mapping_line()
+
+
+@pytest.mark.parametrize(
+    ("row", "gold"),
+    [
+        ({"response_0": "x", "response_1": "y", "better_response_id": 1, "safer_response_id": 0}, "b"),  # PKU-SafeRLHF
+        ({"response_0": "x", "response_1": "y", "better_response_id": 0}, "a"),
+        ({"Output1": "x", "Output2": "y", "Better": "Output2"}, "b"),  # Multimodal RewardBench
+        ({"output_1": "x", "output_2": "y", "preference": 1.2}, "a"),  # AlpacaEval
+        ({"output_1": "x", "output_2": "y", "preference": 1.96}, "b"),
+        ({"output_1": "x", "output_2": "y", "preference": 1.5}, "tie"),
+        ({"output_1": "x", "output_2": "y", "preference": 2.2}, "2.2"),
+        ({"response_0": "x", "response_1": "y", "preference": 0.3}, "0.3"),  # of which is not known
+    ],
+)
+def test_what_data_sets_say_of_the_better_one(row: dict[str, Any], gold: str, tmp_path: Path) -> None:
+    (item,), _ = read(tmp_path, {"prompt": "q", **row})
+    assert (spoken(item)[1], item.gold) == (["x", "y"], gold)
+
+
+PAGE = "Score Rubrics: [Is it?] Response to evaluate: It is."
+PROMETHEUS = {
+    "instruction": PAGE, "output": "Good. [RESULT] 4", "orig_instruction": "What?", "orig_response": "It is.",
+    "orig_criteria": "Is it?", "orig_score": "4", "orig_feedback": "Good.", "orig_reference_answer": "ref",
+    **{f"orig_score{n}_description": f"level {n}" for n in range(1, 6)},
+}  # fmt: skip
+PROMPTFOO = {
+    "vars": {"x": "hi"}, "provider": {"id": "openai:gpt-4o"}, "prompt": {"raw": "Say hi", "label": "Say {{x}}"},
+    "response": {"output": "hi there", "tokenUsage": {}}, "success": True, "score": 1,
+}  # fmt: skip
+ULTRA = {"instruction": "q", "completions": [{"model": "gpt", "response": "x"}, {"model": "llama", "response": "y"}]}
+
+
+def test_rows_of_prometheus_are_not_judged_by_their_feedback(tmp_path: Path) -> None:
+    path = tmp_path / "FILE"
+    path.write_text(json.dumps(PROMETHEUS), "utf-8")
+    with pytest.raises(DataError, match="stand in columns of their own") as caught:
+        list(scan_items(str(path), {}))
+    command = re.search(r"dikast (corpus convert FILE OTHER.jsonl --to dikast)", str(caught.value))
+    assert command
+    assert dikast_here(*command[1].split(), cwd=tmp_path).returncode == 0
+    (item,) = scan_items(str(tmp_path / "OTHER.jsonl"), {})
+    assert isinstance(item, Item)
+    assert spoken(item) == (["user: What?"], ["It is."])
+    (item,), _ = read(tmp_path, PROMETHEUS, names=6)
+    assert spoken(item)[0] == [f"user: {PAGE}"]
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="the commands are of jq")
+@pytest.mark.parametrize(
+    ("made", "said", "systems"),
+    [
+        ({"results": {"version": 3, "prompts": [{"raw": "Say"}], "results": [PROMPTFOO]}}, ["hi there"], 1),
+        (ULTRA, ["x", "y"], 2),
+        ([ULTRA], ["x", "y"], 2),
+        (
+            {"question": {"dataset": "eli5", "full_text": "q"}, "answer_0": "x", "answer_1": "y"},
+            ["x", "y"],
+            0,
+        ),  # WebGPT
+    ],
+)
+def test_texts_inside_objects_have_a_command_that_works(
+    made: Any, said: list[str], systems: int, tmp_path: Path
+) -> None:
+    (tmp_path / "FILE.json").write_text(json.dumps(made), "utf-8")
+    reading = Arrangement()
+    found = []
+    try:
+        found = list(scan_items(str(tmp_path / "FILE.json"), {}, reading))
+        told = str(next((each for each in found if isinstance(each, DataError)), "")) or reading.lacking(2)
+    except DataError as error:
+        told = str(error)
+    command = re.search(r"jq -c '.*' FILE > OTHER\.jsonl", told)
+    assert command, told
+    subprocess.run(command[0].replace(" FILE ", " FILE.json "), shell=True, cwd=tmp_path, check=True)
+    (item,) = scan_items(str(tmp_path / "OTHER.jsonl"), {})
+    assert isinstance(item, Item)
+    assert spoken(item)[0] in (["user: q"], ["user: Say hi"])
+    assert (spoken(item)[1], len(systems_of(item))) == (said, systems)
+
+
+def test_the_question_beside_a_picture_is_asked_for(tmp_path: Path) -> None:
+    _, reading = read(tmp_path, "Image,Text,source,Output1,Output2", "a.png,Describe it.,web,x,y")
+    told = "no instruction, so the judge sees the pictures and the response alone: --map instruction=Text if"
+    assert told in reading.mapping_line()
+    _, reading = read(tmp_path, "image,caption,photographer", "a.png,A cat.,Ann Lee")
+    assert "no instruction" not in reading.mapping_line()
+
+
+@pytest.mark.parametrize(
+    ("needed", "header", "row", "flags"),
+    [
+        (2, "domain,history,human_ref_A,human_ref_B", "bake,How to bake it?,Like this here.,Never.",
+         {"instruction": "history", "response_0": "human_ref_A", "response_1": "human_ref_B"}),  # SHP
+        (1, "user_prompt,judgment", "Rate it.,Rating: [[6]] since it is good.", {"response": "COLUMN"}),  # MT-Bench
+    ],
+)  # fmt: skip
+def test_columns_that_are_proposed(needed: int, header: str, row: str, flags: dict[str, str], tmp_path: Path) -> None:
+    _, reading = read(tmp_path, header, row)
+    named = reading.lacking(needed).partition("name it with ")[2].partition(", or add")[0]
+    assert dict(each.split("=") for each in shlex.split(named)[1::2]) == flags

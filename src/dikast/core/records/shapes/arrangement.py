@@ -29,6 +29,7 @@ class Arrangement:
     several: bool = False  # whether the source is several files
     systems: tuple[str, ...] = ()  # the columns that name the systems of the first item's responses
     bare: bool = False  # whether the first item has a response, but neither an instruction nor images
+    pictured: bool = False  # as `bare`, of an item with images
     named: dict[str, str] = field(default_factory=dict)  # the field of each column that was named
     pictures: str = ""  # a column with names of pictures, which the first item does not show
     dialogues: bool | None = None  # whether the responses of the first record are dialogues written out as text
@@ -62,8 +63,11 @@ class Arrangement:
             told += (
                 f"{'; ' * bool(told)}{' and '.join(map(repr, more))} may hold a response too: {self._all_with(more)}"
             )
-        if self.bare and (prompt := cures.likely_instruction(left, self.lengths)):
-            alone = f"no instruction, so the judge sees the response alone: {in_words([('instruction', prompt)])} if"
+        if (self.bare or self.pictured) and (
+            prompt := cures.likely_instruction(left, self.lengths, speaking=self.pictured)
+        ):
+            shown = "the pictures and the response" if self.pictured else "the response"
+            alone = f"no instruction, so the judge sees {shown} alone: {in_words([('instruction', prompt)])} if"
             told += f"{'; ' * bool(told)}{alone} {prompt!r} is what was asked"
         return told
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dikast.core.item import NAMES
+from dikast.core.runs.judge_lock import NAMES_OF
 
 _ABSENT: Any = object()
 _JOINED = (
@@ -76,6 +77,12 @@ _OTHERS: tuple[tuple[tuple[str, ...], str, str], ...] = (  # names of the member
         "a request of Anthropic's batch API without a reply, which is in another file (REPLIES)",
         _ANTHROPIC.replace("REQUESTS", "FILE"),
     ),
+    (
+        ("vars", "provider", "response.output"),
+        "a result of promptfoo",
+        """jq -c '{instruction: .prompt.raw, response: (.response.output | if type == "string" then . else tojson"""
+        """ end), model: (.provider.id // .provider), vars}' FILE > OTHER.jsonl""",
+    ),
     (("request.contents", "response.candidates"), "a request to Gemini and its reply", _VERTEX),
     (
         ("key", "response.candidates"),
@@ -96,8 +103,13 @@ _OTHERS: tuple[tuple[tuple[str, ...], str, str], ...] = (  # names of the member
 )
 
 
-def foreign_record(value: Mapping[str, Any]) -> str:
-    """What a record is and how to make its texts columns; "" for a record that may hold them."""
+def foreign_record(value: Mapping[str, Any], names: int = NAMES_OF) -> str:
+    """What a record is and how to make its texts columns; "" for a record that may hold them. Folders begun with an
+    earlier table of `names` go on with the columns that they read.
+    """
+    if names > 6 and "orig_criteria" in value and {"orig_response", "orig_response_A"} & value.keys():
+        told = "a row of Prometheus's collections, whose question, response and rubric stand in columns of their own"
+        return f"{told}: make items of it (dikast corpus convert FILE OTHER.jsonl --to dikast)"
     if isinstance(value.get("fields"), dict) and isinstance(value.get("responses"), dict):
         return "an Argilla record: make its fields columns (jq -c '{id} + .fields' FILE > OTHER.jsonl)"
     if "_task_hash" in value and value.get("answer") in ("accept", "reject", "ignore"):
@@ -108,9 +120,9 @@ def foreign_record(value: Mapping[str, Any]) -> str:
     turns = value.get("contents")
     if isinstance(turns, list) and turns and all(isinstance(turn, dict) and "parts" in turn for turn in turns):
         return f"a conversation with Gemini: make turns with roles of it ({_GEMINI})"
-    for names, told, command in _OTHERS:
-        found = [_member(value, name) for name in names]
-        if _ABSENT not in found and any(isinstance(each, list | dict) for each in found):
+    for members, told, command in _OTHERS:
+        found = [_member(value, name) for name in members]
+        if not any(each is _ABSENT for each in found) and any(isinstance(each, list | dict) for each in found):
             return f"{told}: make its texts columns ({command})"
     return ""
 

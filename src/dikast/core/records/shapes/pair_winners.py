@@ -6,6 +6,7 @@ from typing import Any
 from dikast.core.errors import DataError
 from dikast.core.item import plain_name
 from dikast.core.records.column_names import PAIRS, ResponseColumn, part_of
+from dikast.core.text import number_in
 
 _TIES = ("tie", "both", "equal", "draw", "same", "tie (bothbad)", "tie (both bad)", "neither", "both bad", "bothbad")
 
@@ -27,6 +28,8 @@ def winner(value: Any, systems: Sequence[str], columns: Sequence[str]) -> str:
     numbers = [int(part.end) for part in parts if part.end.isdigit()]
     if len(columns) == len(numbers) == 2 and str(value).strip() == str(sum(numbers) / 2):
         return "tie"
+    if len(columns) == 2 and numbers == [1, 2] and isinstance(share := number_in(str(value).strip()), float):
+        return "ab"[share > 1.5] if 1 < share < 2 else str(value)  # as AlpacaEval weighs them
     for place, (column, part) in enumerate(zip(map(plain_name, columns[:2]), parts, strict=True)):
         end = part.end if part.stem else "ab"[place]
         words = {end, ("first", "second")[place], ("left", "right")[place], *(["ab"[place]] if end.isdigit() else [])}
