@@ -117,6 +117,8 @@ def test_a_judge_that_always_takes_the_first_slot_names_no_winner(tmp_path: Path
     checks = {row["check"]: row["value"] for row in found["tables"]["ranking checks"]["rows"]}
     assert checks["effect of being shown first"]["value"] is None
     assert any("half a win for each: 1.0000" in note for note in found["tables"]["ranking"]["notes"])
+    assert "Davidson tie parameter: of ties and of orders that disagree" in found["tables"]["ranking checks"]["notes"]
+    assert any("which may be more than n" in note for note in found["tables"]["head to head"]["notes"])
 
 
 def test_a_column_of_joint_verdicts_shows_the_disagreements_in_it(tmp_path: Path, run_audit: Run) -> None:

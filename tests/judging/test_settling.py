@@ -146,6 +146,9 @@ def test_probabilities_that_do_not_fit_the_text_are_told() -> None:
     assert again_of(verdict) == verdict
     assert "(probability 0.000)" in graded(read(0, 1, text="Verdict: 4"))[0].reason
     assert graded(read(0, 0.1, 0, 0.9, text="Fine.\nVerdict: 4"))[0].reason == ""
+    even = graded(read(0, 0.5, 0, 0.5, text="Fine.\nVerdict: 4"))[0]  # the first of the scale was the label
+    assert (even.label, even.reason) == ("4", "")
+    assert again_of(even) == even
     assert graded(read(0, 0.1, 0, 0.9, text="Verdict: 2\nNo, better.\nVerdict: 4"))[0].conflict
 
 

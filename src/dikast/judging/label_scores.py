@@ -42,7 +42,10 @@ class Distribution:
 
     @property
     def mode(self) -> str:
-        """The likeliest label; of equally likely ones (to 12 digits, since sums are rounded) the first on the scale."""
+        """The likeliest label; of equally likely ones (to 12 digits, since sums are rounded) the first on the scale.
+
+        A verdict is the one that the text states, if it is one of them.
+        """
         return likeliest(self.probabilities)[0]
 
     @property

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal
 
-from dikast.core.distribution import NoDistribution
+from dikast.core.distribution import NoDistribution, likeliest
 from dikast.core.errors import DataError
 from dikast.core.item import Item
 from dikast.core.media import check_image, image_sha256, sample_video
@@ -279,6 +279,12 @@ def _read(opened: _Open, completion: Completion, format: Format, settings: AskSe
     if stopped:  # the engine stopped before the label
         reply += spelt.get(mode, "")  # "" for a tie that the rubric has no label for
     parsed = format.parse(reply, opened.task.rubric)
+    if (
+        not stopped
+        and len(opened.task.question.responses) == 1
+        and parsed.label in likeliest(distribution.probabilities)
+    ):
+        mode = parsed.label  # of equally likely labels the one that the text states
     if parsed.label is None and not stopped and completion.marker == "own" and format.marker in reply:
         raise _NoVerdictInText("the text after the marker states no verdict")
     feedback = completion.text.strip() if parsed.label is None else parsed.feedback

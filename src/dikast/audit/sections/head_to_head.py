@@ -12,6 +12,7 @@ from dikast.audit.results import HeadToHead, Meeting
 from dikast.audit.statistics.intervals import share
 from dikast.audit.tables.choices import DISAGREE, FIRST, NONE, SECOND, TIE, WRONG, Share
 from dikast.audit.tables.paired import Paired
+from dikast.audit.tables.soft_preferences import NEAREST
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -32,7 +33,13 @@ def played_table(given: Paired, names: Sequence[str], first: Codes, second: Code
     met = [_met(given, final, names, first, second, i, j) for i, j in itertools.combinations(range(len(names)), 2)]
     met.sort(key=lambda each: (-each.rate.n, each.first, each.second))
     found = [each for each in met if each.rate.n]
-    return _meetings_table(found, "the pairs of both", may_disagree=given.may_disagree, one_order=given.one_order)
+    return _meetings_table(
+        found,
+        "the pairs of both",
+        may_disagree=given.may_disagree,
+        one_order=given.one_order,
+        soft=NEAREST if given.soft else "",
+    )
 
 
 def _met(given: Paired, final: Codes, names: Sequence[str], first: Codes, second: Codes, one: int, two: int) -> Meeting:
@@ -76,15 +83,22 @@ def scored_table(scores: Floats, place: Codes, names: Sequence[str], level: floa
     return _meetings_table([each for each in met if each.rate.n], "the prompts of both")
 
 
-def _meetings_table(met: list[Meeting], what: str, *, may_disagree: bool = False, one_order: bool = False) -> Table:
+def _meetings_table(
+    met: list[Meeting], what: str, *, may_disagree: bool = False, one_order: bool = False, soft: str = ""
+) -> Table:
     both = any(each.orders for each in met)
     rows = list(_rows(met[:_MOST_ROWS], both=both))
     columns = ("first", "second", "n", "first wins", *([f"first wins, {each}" for each in _ORDERS] if both else []))
     more = f"the {_MOST_ROWS} with most games; all {len(met):,} are in --json" if len(met) > _MOST_ROWS else ""
     told = f"first wins: the share of {what} that the first wins; a tie is half a win"
     told += ", as are orders that disagree" if may_disagree else ""
+    told += (
+        f"; {' and '.join(_ORDERS)}: of the pairs with a verdict in that order, which may be more than n"
+        if both
+        else ""
+    )
     return table(
-        "head to head", "Head to head", (*columns, *(["disagree"] if both else [])), rows, told, more,
+        "head to head", "Head to head", (*columns, *(["disagree"] if both else [])), rows, told, more, soft,
         result=HeadToHead(tuple(met)), one_order=one_order,
     )  # fmt: skip
 

@@ -107,7 +107,13 @@ def _checks(
     if controlled is not None:
         rows += [[f"effect of {name}", controlled.effect(i)] for i, name in enumerate(effects)]
     note = "effects: from one game for each order of each pair" if data.plan.swapped and controlled is not None else ""
-    return table("ranking checks", "Checks of the ranking", ("check", "value"), rows, note, one_order=given.one_order)
+    both = given.may_disagree and not data.plan.soft
+    return table(
+        "ranking checks", "Checks of the ranking", ("check", "value"), rows, note,
+        "Davidson tie parameter: of ties and of orders that disagree" if both else "",
+        "shift of strength: in strengths against the average player, also with --anchor" if anchor else "",
+        one_order=given.one_order,
+    )  # fmt: skip
 
 
 def _largest(davidson: Ranking, ranking: Ranking) -> Estimate:

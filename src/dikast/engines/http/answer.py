@@ -16,7 +16,15 @@ from dikast.engines.base import Completion, Readout, Request
 from dikast.engines.http.body import Form, reads_labels, written
 from dikast.engines.http.decode import count_of, decoded, said
 from dikast.engines.http.failure import Failure, flagged
-from dikast.engines.http.label_logprobs import Place, Spellings, mass_of, places_of, read_after_marker, read_at_start
+from dikast.engines.http.label_logprobs import (
+    Place,
+    Spellings,
+    TooFewListed,
+    mass_of,
+    places_of,
+    read_after_marker,
+    read_at_start,
+)
 from dikast.engines.http.prices import Price
 
 _log = logging.getLogger(__name__)
@@ -34,6 +42,7 @@ _TOLD = {
     "finish_reason": "the server ends replies for a reason that is not known here: they are read as if they were cut",
     "logprobs": "the server does not return the requested log-probabilities: verdicts are parsed from its text",
     "no_distribution": "the server's log-probabilities are invalid: verdicts are parsed from its text",
+    "few_listed": "the server lists too few tokens to tell the probabilities of labels: verdicts are parsed",
     "unreadable": "the server's log-probabilities do not match its text: verdicts are parsed from the text",
     "response_format": "the server ignores the requested JSON schema: replies may not parse",
     "choices": "the server ignores the requested choices: replies may be anything",
@@ -144,13 +153,18 @@ class Answers:
             try:
                 read = read_after_marker(text, places, readout.marker, readout.labels, self.seen)
             except NoDistribution as flaw:
-                self.notice("no_distribution")
+                self._no_distribution(flaw)
                 return Completion(request.key, text, finish, usage=usage, unread=str(flaw))
+            unread = ""
             if read is None and readout.marker.rstrip() in text:
                 self.notice("unreadable")
+                unread = "the server's log-probabilities do not match its text"
             marker: Marker | None = None if read is None else "own"
-            return Completion(request.key, text, finish, read, marker, usage=usage)
+            return Completion(request.key, text, finish, read, marker, usage=usage, unread=unread)
         return self._continued(request, readout, text, places, usage)
+
+    def _no_distribution(self, flaw: NoDistribution) -> None:
+        self.notice("few_listed" if isinstance(flaw, TooFewListed) else "no_distribution")
 
     def _continued(
         self, request: Request, readout: Readout, text: str, places: list[Place], usage: Usage
@@ -161,7 +175,7 @@ class Answers:
             read = read_at_start(places, readout.labels, self.seen) if places else None
         except NoDistribution as flaw:
             unread = str(flaw)
-            self.notice("no_distribution")
+            self._no_distribution(flaw)
         if read is not None and (self.continues or mass_of(read) >= _SURE):
             return Completion(request.key, "", "stop", read, "forced", usage=usage)
         if not self.continues and not _states(text, readout.labels):

@@ -52,11 +52,15 @@ def places_of(value: Any) -> list[Place]:
     return found if any(place.options for place in found) else []
 
 
+class TooFewListed(NoDistribution):
+    """The tokens that a server lists do not tell the labels' probabilities."""
+
+
 def read_after_marker(
     text: str, places: Sequence[Place], marker: str, labels: Sequence[str], seen: Spellings
 ) -> dict[str, float] | None:
     """Log-probabilities of the labels after the last marker that a label follows, or after the last marker; None if
-    unreadable.
+    they do not match the text. `TooFewListed` if the server lists too few tokens.
     """
     whole = text.encode("utf-8", "surrogatepass")
     base = _where(whole, places)
@@ -132,8 +136,11 @@ def _read(
     left = max(0.0, 1.0 - math.fsum(math.exp(min(value, 0.0)) for value in place.options.values()))
     absent = [label for label in spelt if label not in found]
     most = min(smallest, left / len(absent)) if absent else 0.0
-    if unknown + most * len(absent) > UNKNOWN:
-        return None
+    if (hidden := unknown + most * len(absent)) > UNKNOWN:
+        raise TooFewListed(
+            f"the {len(place.options)} tokens that the server lists leave {min(hidden, 1.0):.2f} of the probability"
+            f" of the labels open (at most {UNKNOWN:g})"
+        )
     for label in absent:
         found[label] = most
     return {spelt[label]: math.log(max(share, _FLOOR)) for label, share in found.items()}
