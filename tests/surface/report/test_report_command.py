@@ -247,6 +247,23 @@ def copied(run: Path, folder: Path) -> Path:
     return Path(shutil.copytree(run, folder / "run"))
 
 
+def test_a_table_without_a_common_scale_has_no_largest_gaps(tmp_path: Path) -> None:
+    """Scores of 10 to 50 beside gold of 1 to 5: all rows agree, and those of a 5 had the largest gap."""
+    rows = [{"id": k, "score": 10 * (k % 5 + 1), "gold": k % 5 + 1, "response": f"r {k}"} for k in range(40)]
+    path = runs.write_jsonl(tmp_path / "v.jsonl", rows)
+    asked = ("report", path, "--score", "score", "--gold", "gold", "-o", tmp_path / "r.json", "-o", tmp_path / "r.html")
+    for scale, common in (("none", False), ("1-50", True)):
+        done = runs.dikast_here(*asked, "--scale", scale, "--draws", 20)
+        assert done.returncode == 0, done.stderr
+        found = orjson.loads((tmp_path / "r.json").read_bytes())["runs"][0]
+        page = (tmp_path / "r.html").read_text()
+        assert all((each["gap"] is not None) is common for each in found["queue"])
+        assert ("Largest gaps first" in page) is common
+        assert ("differ from gold or have no verdict" in page) is common
+        assert ("In the order of the file" in page) is not common
+        assert any(each.startswith("no gaps: scores and gold are not known") for each in found["missing"]) is not common
+
+
 def test_a_run_on_several_scales_is_told_in_goodness(tmp_path: Path) -> None:
     # on each scale the judge says the worst and gold is the best, or both are the best
     kinds = [("1-5", 5, "1"), ("pass/fail", 1, "fail"), ("0-10", 10, "0")]

@@ -254,6 +254,36 @@ def test_levels_are_set_against_those_of_people_as_ranks_are(tmp_path: Path) -> 
     assert found.text.startswith("Ranks as people do, but scores 1.0"), found.text
 
 
+@pytest.mark.parametrize(("judge", "light"), [("mock:constant,label=tie", "grey"), ("mock:oracle,r=.5", "red")])
+def test_gold_of_pairs_that_never_differs_is_not_held_against_a_judge_that_agrees(
+    judge: str, light: str, tmp_path: Path
+) -> None:
+    pairs: list[dict[str, object]] = [
+        {"id": f"p{k}", "instruction": f"Q{k}?", "response_a": f"x {k}", "response_b": f"y {k}", "gold": "tie"}
+        for k in range(80)
+    ]
+    found = conclusion(compared(tmp_path, judge, pairs))
+    assert found.light == light, found
+    if light == "grey":
+        assert found.text.startswith("Not known whether the judge is right: gold never differs, so a judge that always")
+
+
+@pytest.mark.parametrize(("by_length", "light"), [(True, "amber"), (False, "green")])
+def test_a_judge_that_agrees_no_more_than_length_does_is_amber(by_length: bool, light: str, tmp_path: Path) -> None:
+    """Gold rises by a level with each fourfold length, but for a tenth of the items; or has nothing to do with it."""
+    draw = random.Random(5)
+    rows: list[dict[str, object]] = []
+    for k in range(200):
+        gold = draw.choice([1, 2, 3, 4, 5])
+        size = 2 * 4 ** (gold if draw.random() < 0.9 else draw.choice([1, 2, 3, 4, 5])) if by_length else 200
+        text = "word " * (size + draw.randint(0, size))
+        rows.append({"id": f"i{k}", "instruction": f"Explain {k}.", "response": text, "gold": gold})
+    found = conclusion(graded(tmp_path, "mock:oracle,r=.9", rows))
+    assert found.light == light, found
+    told = re.search(r"; the length of the response alone agrees as much: 0\.(\d\d)$", found.text)
+    assert (told is not None) is by_length, found
+
+
 def test_without_a_common_scale_only_ranks_are_spoken_of(tmp_path: Path) -> None:
     found = scored(tmp_path / "v.jsonl", [each * 17.3 for each in _ALL], _ALL, scale="none")
     assert (found.light, found.why) == ("green", "it is 1 in every draw")

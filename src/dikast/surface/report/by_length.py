@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dikast.audit.estimate import Estimate
+from dikast.audit.statistics.correlation import pearson
 from dikast.audit.statistics.intervals import clusters_of, mean_estimate
 from dikast.audit.statistics.length_bias import length_slope
 from dikast.surface.report.contents import Contents
@@ -42,6 +43,18 @@ def slope_on_length(measured: Sequence[Measured], found: Contents, level: float)
         return None
     score, gold = (np.array([getattr(each, name) for each, _ in rows], np.float64) for name in ("said", "gold"))
     return length_slope(score, gold, [length for _, length in rows], level, _clusters([each for each, _ in rows]))
+
+
+def length_alone(measured: Sequence[Measured], found: Contents) -> float:
+    """The correlation of gold with the length of the response or its logarithm, whichever is stronger, without its
+    sign; NaN where lengths or gold are not known, or do not differ.
+    """
+    rows = [(found.length(each.item, each.responses[0]), each.gold) for each in measured if len(each.responses) == 1]
+    known = np.array([row for row in rows if row[0] and not math.isnan(row[1])], np.float64)
+    if not len(known):
+        return math.nan
+    length, gold = known.T
+    return float(max(abs(pearson(x, gold)) for x in (length, np.log2(1 + length))))
 
 
 def by_length(

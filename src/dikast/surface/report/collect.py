@@ -34,7 +34,7 @@ from dikast.core.scale import Scale
 from dikast.core.text import in_shell, nearest
 from dikast.core.verdict import Usage
 from dikast.judging.notes import notes_of
-from dikast.surface.report.by_length import by_length, slope_on_length
+from dikast.surface.report.by_length import by_length, length_alone, slope_on_length
 from dikast.surface.report.collecting.row_counts import RowCounts, gold_columns, rubrics_of
 from dikast.surface.report.collecting.run_page import RunPage
 from dikast.surface.report.contents import JudgedItems, Thumbs
@@ -232,6 +232,7 @@ def _read(page: RunPage, asked: Asked, counts: "RowCounts | None") -> None:
     page.queued = [found.items[item] for item in ids if item in found.items and item not in found.changed]
     level = asked.plan.resampling.level
     page.length = slope_on_length(counts.measured, found, level)
+    page.length_alone = length_alone(counts.measured, found)
     within = (0.0, 1.0) if page.pairwise else counts.scales.ends
     page.by_length = by_length(counts.measured, found, level, within)
 

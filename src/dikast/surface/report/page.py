@@ -93,7 +93,8 @@ def render(
         curve_of=lambda page, table: page.audit and page.audit.result(Curve, table),
         reliability=lambda curve: _curve(curve, diagonal=True),
         coverage=lambda curve: _curve(curve, diagonal=False),
-        has_gold=lambda page: any(true for _, true in page.labels.values()) or any(e.gold for e in page.entries),
+        has_gaps=lambda page: page.gaps and _has_gold(page),
+        has_gold=_has_gold,
         shown=shown,
         labels_told=headline.labels_told,
     )
@@ -177,6 +178,10 @@ def _forest(page: RunPage, column: str, rows: Sequence[figures.Row]) -> Markup:
     known = [row.value for row in rows if not math.isnan(row.value)] or [0.0]
     middle = known[0] if math.isnan(value) else value
     return figures.forest(rows, value, middle, middle)
+
+
+def _has_gold(page: RunPage) -> bool:
+    return any(true for _, true in page.labels.values()) or any(entry.gold for entry in page.entries)
 
 
 class _Drawn(NamedTuple):

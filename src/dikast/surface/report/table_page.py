@@ -9,8 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from dikast.audit.audit import audit_rows, judged_scores
 from dikast.audit.plan import AuditPlan
 from dikast.audit.tables import choices
@@ -65,10 +63,13 @@ def collect_table(path: Path, asked: Asked) -> RunPage:
     page = RunPage(path, path.stem, "pairwise" if plan.pairwise else "absolute")
     page.summary = {"judge": f"column {plan.score}" if plan.score else "probabilities"}
     page.missing += [f"columns: {told}"] if told else []
+    page.gaps = bool(plan.gold) and (plan.pairwise or plan.scale is not None)
     if not plan.gold:
         page.missing.append("no gold: agreement and gaps are unknown; name people's column with --gold")
     if plan.scale is None and not plan.pairwise and not plan.unscaled:
         page.missing.append("no scale is known: only correlations and order are reported; name it with --scale")
+    if plan.gold and not page.gaps:
+        page.missing.append("no gaps: scores and gold are not known to lie on one scale, so none is told")
     page.audit, data = audit_rows(plan)
     rows = sorted(_pairs(page, data) if plan.pairwise else _scores(data), key=lambda row: row.line)
     page.rows, page.failed = len(rows), sum(row.status != OK for row in rows)
@@ -83,7 +84,7 @@ def collect_table(path: Path, asked: Asked) -> RunPage:
     queued = [*judged[: asked.queue - len(lost)], *lost]
     others = _without(rows, queued)
     sample = random.Random(plan.seed).sample(others, min(asked.sample, len(others)))
-    thumbs, read = Thumbs(asked.pictures), partial(_entries, plan=plan, span=_span(plan, data), redact=asked.redact)
+    thumbs, read = Thumbs(asked.pictures), partial(_entries, plan=plan, span=_span(plan), redact=asked.redact)
     shown = list(read([*queued, *sample], thumbs))
     page.entries, page.sample, page.seed = shown[: len(queued)], shown[len(queued) :], plan.seed
     if asked.rest and (rest := _without(others, sample)):
@@ -115,7 +116,8 @@ def _scores(data: Data) -> Iterator[_Row]:
         return
     for i, (score, gold) in enumerate(zip(given.score.tolist(), given.gold.tolist(), strict=True)):
         said, right = _label(score, data.plan.scale), _label(gold, data.plan.scale)
-        yield _Row(int(data.frame.lines[i]), said, right, given.status.at(i), abs(score - gold))
+        gap = abs(score - gold) if data.plan.scale is not None else math.nan
+        yield _Row(int(data.frame.lines[i]), said, right, given.status.at(i), gap)
 
 
 def _label(value: float, scale: Scale | None) -> str:
@@ -132,15 +134,9 @@ def _place(name: str, scale: Scale | None) -> tuple[float, str]:
     return (math.inf, name) if isinstance(number, str) else (float(number), "")
 
 
-def _span(plan: AuditPlan, data: Data) -> float:
+def _span(plan: AuditPlan) -> float:
     """What the largest possible gap is."""
-    if plan.pairwise:
-        return 1.0
-    if plan.scale is not None:
-        return plan.scale.high - plan.scale.low
-    columns = [values for name, values in data.numbers.items() if name == "score" or name.startswith("gold ")]
-    known = np.concatenate([values[~np.isnan(values)] for values in columns]) if columns else np.zeros(0)
-    return max(float(np.ptp(known)), 1e-9) if len(known) else 1.0
+    return plan.scale.high - plan.scale.low if plan.scale is not None and not plan.pairwise else 1.0
 
 
 def _without(rows: Sequence[_Row], shown: Sequence[_Row]) -> list[_Row]:

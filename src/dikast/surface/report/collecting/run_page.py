@@ -1,5 +1,6 @@
 """A run as a page shows it."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +32,7 @@ class RunPage:
     missing: list[str] = field(default_factory=list)
     labels: dict[str, tuple[int, int]] = field(default_factory=dict)  # label (of pairs: joint) -> verdicts, gold
     length: Estimate | None = None  # slope of the error on length
+    length_alone: float = math.nan  # how strongly the length of a response alone agrees with gold, 0 to 1
     by_length: tuple[LengthGroup, ...] = ()
     shifts: dict[str, int] = field(default_factory=dict)  # of pairs: towards the first slot (-1 to 1) -> pairs
     goodness: bool = False  # rows lie on several scales, or gold on another than scores: figures are of goodness
@@ -41,6 +43,7 @@ class RunPage:
     queued: list[Item] = field(default_factory=list)  # the items of the queue, each once, in its order
     one_order: bool = False  # each pair was asked in one order
     panel: bool = False  # the joint verdict of several judges, whose runs have pages of their own
+    gaps: bool = True  # rows have an order of their own: by gaps from gold, or how certain they are
     rows: int = 0
     differing: int = 0  # rows without a verdict, or with another than gold
     failed: int = 0  # rows without a verdict

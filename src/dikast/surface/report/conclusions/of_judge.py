@@ -3,6 +3,7 @@
 import math
 
 from dikast.audit.estimate import Estimate
+from dikast.audit.rendering import Audit
 from dikast.audit.results import Agreement, Baselines, Failures, Orders
 from dikast.core.confidence import ALIKE
 from dikast.core.text import counted
@@ -44,7 +45,11 @@ def _of_verdicts(page: RunPage) -> Conclusion:
     main = main_figure(page)
     if main is None:
         return Conclusion("grey", "Not known whether the judge is right: there is no gold", "name gold to find out")
-    name, found = main
+    return _of_agreement(page, audit, *main)
+
+
+def _of_agreement(page: RunPage, audit: Audit, name: str, found: Estimate) -> Conclusion:
+    """What the main figure of agreement with gold says."""
     what = "Accuracy" if page.chosen else "Correlation with gold (Pearson)"
     rows = counted(found.n, "pair" if page.chosen else "row")
     if math.isnan(found.value):
@@ -60,6 +65,9 @@ def _of_verdicts(page: RunPage) -> Conclusion:
     beside, column = audit.result(Baselines), "all" if page.chosen else name
     best = beside.best(column) if beside else None
     floor = best.statistics[column].value if best else 0.0
+    if page.chosen and best is not None and floor == 1 and found.high == 1:
+        told = f"Not known whether the judge is right: gold never differs, so {best.label} is right too. {figure}"
+        return Conclusion("grey", told, "gold that never differs cannot tell judges apart")
     if not (found.value if math.isnan(found.low) else found.low) > floor:
         than = best.label if best is not None and floor else "a constant"
         told = f"Do not use: not shown to be better than {than} ({floor:.2f}). {figure}"
@@ -73,9 +81,23 @@ def _of_verdicts(page: RunPage) -> Conclusion:
         told = f"How sure the agreement is cannot be told. {figure}"
         return Conclusion("amber", told, f"there is no interval: {_none_why(found)}")
     said = _against_people(figure, found, people := beside.people(column) if beside else None)
+    if said.light == "green" and (found.value if math.isnan(found.low) else found.low) <= (
+        length := _length_alone(page, beside, column)
+    ):
+        told = f"{said.text}; the length of the response alone agrees as much: {length:.2f}"
+        return Conclusion("amber", told, "the interval does not lie above the agreement of length alone with gold")
     if said.light != "green" or page.chosen:
         return said
     return with_levels(said, audit, figure, "gold" if people is None else "people")
+
+
+def _length_alone(page: RunPage, beside: Baselines | None, column: str) -> float:
+    """How well the length of the responses alone agrees with gold: as the audit has it, else as the page has measured;
+    NaN where it is unknown.
+    """
+    row = next((row for row in beside.rows if row.key in ("length", "longer")), None) if beside is not None else None
+    found = row.statistics.get(column) if row is not None else None
+    return page.length_alone if found is None else abs(found.value)
 
 
 def _of_undefined(page: RunPage, found: Estimate, rows: str) -> Conclusion:

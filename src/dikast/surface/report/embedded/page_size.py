@@ -33,8 +33,9 @@ class HeldRows:
 
     def told(self, page: RunPage, *, has_gold: bool) -> str:
         """How many rows are shown, chosen how, of how many."""
+        chosen_by = "with the largest gaps" if has_gold else "that are the least certain" if page.gaps else "in order"
         parts = [
-            f"{len(self.gaps):,} {'with the largest gaps' if has_gold else 'that are the least certain'}",
+            f"{len(self.gaps):,} {chosen_by}",
             *([f"{len(self.failed):,} without a verdict"] if self.failed else []),
             *([f"{len(self.sample):,} drawn at random from the others (seed {page.seed})"] if self.sample else []),
         ]
