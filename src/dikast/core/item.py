@@ -65,7 +65,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "system turn": ("system_prompt", "system_message"),
     "gold": GOLD_LIKE,
     "gold of a pair": (
-        "winner", "preference", "human_preference", "better", "better_response", "better_response_id",
+        "winner", "preference", "human_preference", "preferred", "better", "better_response", "better_response_id",
     ),
 }  # fmt: skip
 _RANGE = re.compile(r"[(\[]\s*\d+\s*(?:-|–|to|\.\.)\s*\d+\s*[)\]]$")  # a scale behind a column's name: Rating (1-5)

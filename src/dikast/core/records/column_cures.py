@@ -22,7 +22,7 @@ _ASKED = re.compile(
 _ASIDE = re.compile(
     r"_(id|uid|key|index|idx|url|link|date|time|timestamp|created|updated|lang|language|split|category|topic|label|score|"
     r"rating|rater|annotator|author|name|email|page|tokens|cost|latency|version|notes?|comments?|remarks?|reasons?|"
-    r"reasoning|rationale|explanation|judge?ment|verdict|feedback|critique|reference|gold|ideal|expected|target|truth|title|bewertung|note)_"
+    r"reasoning|rationale|explanation|judge?ment|verdict|winner|preferred|preference|better|best|choice|feedback|critique|reference|gold|ideal|expected|target|truth|title|bewertung|note)_"
 )
 _GRADED = re.compile(
     r"_(human|rating|label|score|grade|points|stars|bewertung|note|punkte|sterne|calificación|puntuación|nota|"
@@ -179,7 +179,10 @@ def _is_data(name: str) -> bool:
 def nested_cure(column: str, value: object) -> str:
     """How the lists or objects of a column become responses, as the end of a message; "" where they hold none."""
     if isinstance(value, Mapping):
-        if not any(plain_name(str(name)) in NAMES["response"] for name, each in value.items() if isinstance(each, str)):
+        several = len(value) > 1 and all(isinstance(each, str) for each in value.values()) and _speaks_of(column, _SAID)
+        if not several and not any(
+            plain_name(str(name)) in NAMES["response"] for name, each in value.items() if isinstance(each, str)
+        ):
             return ""
         told, made = "objects, whose members are to be columns", f". + .{column}"
     elif isinstance(value, list | tuple) and value and _speaks_of(column, _SAID):
@@ -210,10 +213,9 @@ def several_texts(responses: Sequence[str], column: str, *, has_id: bool) -> str
     made = ", ".join(f"{json.dumps(name)}: $v{i}" for i, name in enumerate(responses))
     command = f". as $r{each} | $r + {{{made}}}{' | del(.id)' * has_id}"
     exploded = "".join(f".explode({name!r})" for name in responses)
-    told += (
-        f": give each combination a row of its own (jq -c {shlex.quote(command)} FILE > OTHER.jsonl), in pandas with"
-    )
-    return f"{told} frame{exploded}" + ".drop(columns='id')" * has_id
+    told += ": if each is a response, give each combination a row of its own"
+    told += f" (jq -c {shlex.quote(command)} FILE > OTHER.jsonl), in pandas with frame{exploded}"
+    return told + ".drop(columns='id')" * has_id
 
 
 def member_cure(column: str, cell: Mapping[str, object]) -> str:

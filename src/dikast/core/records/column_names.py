@@ -25,7 +25,7 @@ ONE_HOT = tuple((f"{stem}_a", f"{stem}_b", "winner_tie") for stem in ("winner_mo
 SINCE = {
     **dict.fromkeys(("gold_answer", "human_label", *NAMES["system turn"], *itertools.chain(*ONE_HOT)), 2),
     "system": 3,
-    **dict.fromkeys(("better", "better_response", "better_response_id"), 7),
+    **dict.fromkeys(("preferred", "better", "better_response", "better_response_id"), 7),
     **dict.fromkeys(("image_file", "image_filename", "img_path", *FILES), 7),
     **dict.fromkeys((f"{which}_{what}" for which, what in RIGHT), 4),
     **dict.fromkeys((f"{stem}_{letter}" for stem in PAIRS for letter in _LETTERS[2:]), 4),

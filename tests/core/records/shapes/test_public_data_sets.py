@@ -186,6 +186,7 @@ def test_pictures_that_are_not_shown_are_told(tmp_path: Path) -> None:
         ({"response_0": "x", "response_1": "y", "better_response_id": 1, "safer_response_id": 0}, "b"),  # PKU-SafeRLHF
         ({"response_0": "x", "response_1": "y", "better_response_id": 0}, "a"),
         ({"Output1": "x", "Output2": "y", "Better": "Output2"}, "b"),  # Multimodal RewardBench
+        ({"ChatGPT": "x", "Gemini": "y", "Preferred": "Gemini"}, "b"),
         ({"output_1": "x", "output_2": "y", "preference": 1.2}, "a"),  # AlpacaEval
         ({"output_1": "x", "output_2": "y", "preference": 1.96}, "b"),
         ({"output_1": "x", "output_2": "y", "preference": 1.5}, "tie"),

@@ -83,6 +83,12 @@ _OTHERS: tuple[tuple[tuple[str, ...], str, str], ...] = (  # names of the member
         """jq -c '{instruction: .prompt.raw, response: (.response.output | if type == "string" then . else tojson"""
         """ end), model: (.provider.id // .provider), vars}' FILE > OTHER.jsonl""",
     ),
+    (
+        ("request.messages", "response.choices"),
+        "a request to OpenAI's API and its reply",
+        """jq -c '{instruction: .request.messages, response: .response.choices[0].message.content,"""
+        """ model: .request.model}' FILE > OTHER.jsonl""",
+    ),
     (("request.contents", "response.candidates"), "a request to Gemini and its reply", _VERTEX),
     (
         ("key", "response.candidates"),
