@@ -12,7 +12,7 @@ from benchmarks import light, million
 from benchmarks.figures import table
 
 _OURS = {"__init__", "__main__", "figures", "light", "million", "peer", "peers", "safety", "gpu_models", "gpu_training"}
-_LONG = {"rubrics", "coverage", "gpu"}  # six judges to train, an hour of simulations, a GPU: by themselves
+_LONG = {"rubrics", "coverage", "gpu", "rank_memory"}  # six judges, an hour of simulations, a GPU, 20 GB: by themselves
 
 
 def main() -> None:

@@ -21,7 +21,8 @@ from dikast.core.secrets import without_secrets
 from dikast.core.text import read_located
 from dikast.corpus.pipeline.build import build
 from dikast.corpus.pipeline.recipe import Recipe
-from dikast.corpus.pipeline.recipe_file import load_recipe
+from dikast.corpus.pipeline.recipe_file import checked_files, load_recipe
+from dikast.corpus.recipes import KINDS
 from dikast.training.config import Config, load_config
 
 Say = Callable[[str], None]
@@ -122,6 +123,9 @@ def _plan(source: Path, out: Path) -> _Plan:
             refuse_foreign_code(Path(train[key]))
     config = load_config(train)
     held = load_recipe(folder / told.held.recipe) if told.held.recipe else None
+    sets = [out / "corpus" / name / "items.jsonl" for name in recipes]
+    for due, recipe in enumerate((*recipes.values(), *([held] if held is not None else []))):
+        checked_files(recipe, KINDS[recipe.recipe], due=sets[:due])
     items = out / "held" / "items.jsonl" if held is not None else folder / told.held.items
     if held is None and not items.is_file():
         raise document.error(f"{told.held.items}: there is no such file", "held", "items")

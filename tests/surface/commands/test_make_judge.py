@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 pytest.importorskip("torch")
@@ -16,7 +17,7 @@ pytest.importorskip("transformers")
 import tiny_models
 from dikast.core.errors import DataError, UserError
 from dikast.surface.cli import app
-from dikast.surface.make_judge import make_judge
+from dikast.surface.make_judge import _plan, make_judge
 from runs import rows, write_jsonl
 
 TRAIN: dict[str, Any] = {
@@ -68,6 +69,77 @@ def test_one_command_makes_an_audited_judge(family: str, pictures: bool, tmp_pat
     assert (out / "graded/verdicts.jsonl").read_bytes() == verdicts
     assert bytes_of(out) == before
     assert written > 0
+
+
+ROOT = Path(__file__).parents[3] / "recipes"
+SMALL: dict[str, dict[str, Any]] = {  # a few rows of what the published recipes build
+    "prometheus/data": {"rubrics": 2, "instructions": 1},
+    "prometheus-2/data": {"source": "out/corpus/prometheus/items.jsonl"},
+    "prometheus-vision/data": {"take": 2, "per_image": 1, "instructions": 1},
+    "llava-critic/data": {"teacher": "world:scenes", "source": "out/corpus/prometheus-vision/items.jsonl", "pairs": 6},
+    "corpus/critic-pointwise": {"pairs": 3, "samples": 2, "responses": 3},
+    "corpus/bench": {"rubrics": 2, "instructions": 1, "spare": 4, "apart_from": []},
+}
+PUBLISHED = [
+    ("prometheus/train-7b", "llama", ["prometheus/data"]),
+    ("prometheus/train-13b", "llama", ["corpus/bench"]),
+    ("prometheus-2/train-7b-absolute", "mistral", ["prometheus/data"]),
+    ("prometheus-2/train-7b-relative", "mistral", ["prometheus/data", "prometheus-2/data"]),
+    ("prometheus-vision/train-13b-projector", "llava", ["prometheus-vision/data"]),
+    ("prometheus-vision/train-13b-lora", "llava", ["prometheus-vision/data", "prometheus/data"]),
+    ("prometheus-vision/train-13b-full", "llava", ["corpus/critic-pointwise"]),
+    ("llava-critic/train-7b", "llava_onevision", ["corpus/critic-pointwise"]),
+    ("llava-critic/train-72b", "llava_onevision", ["prometheus-vision/data", "llava-critic/data"]),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("train", "family", "sets"), PUBLISHED, ids=[each[0] for each in PUBLISHED])
+def test_a_published_recipe_goes_from_build_to_an_audited_judge_by_one_command(
+    train: str, family: str, sets: list[str], tmp_path: Path
+) -> None:
+    """Each of them in miniature, with the settings of its training; `self-improvement` trains by itself."""
+    path = recipe(tmp_path, pictures=family.startswith("llava"))
+    names = []
+    for each in sets:
+        told = yaml.safe_load((ROOT / f"{each}.yaml").read_text("utf-8"))
+        names.append(each.removesuffix("/data").replace("/", "-"))
+        (tmp_path / f"{names[-1]}.yaml").write_bytes(orjson.dumps({**told, **SMALL[each]}))
+    settings = yaml.safe_load((ROOT / f"{train}.yaml").read_text("utf-8"))
+    for key in ("model", "out", "data", "epochs"):
+        del settings[key]
+    shutil.rmtree(tmp_path / "model")
+    tiny_models.build(family, tmp_path / "model", max_position_embeddings=20_000)
+    held = {"recipe": "held.yaml", "limit": 2}
+    fewer = {**settings, **TRAIN, "init": "model", "steps": 1, "warmup": 0, "max_tokens_per_micro_batch": 40_000}
+    told = {"corpus": [{"recipe": f"{name}.yaml"} for name in names], "held": held, "train": fewer}
+    path.write_bytes(orjson.dumps(told))
+    made = make_judge(path, tmp_path / "out")
+    assert set(made["corpus"]) == set(names)
+    assert all(each["items"] for each in made["corpus"].values())
+    assert made["train"]["steps"] == 1
+    assert made["train"]["examples"] >= sum(each["items"] for each in made["corpus"].values())
+    assert made["runs"]["graded"]["verdicts"] == 2
+    assert orjson.loads((tmp_path / "out/report.json").read_bytes())
+
+
+def test_a_missing_source_of_a_corpus_is_told_before_anything_is_built(tmp_path: Path) -> None:
+    path = recipe(tmp_path)
+    for source, said in (
+        ("gone.jsonl", "gone.jsonl: the recipe names this file"),
+        ("out/corpus/absolute/items.jsonl", ""),
+    ):
+        pairs = {"recipe": "preference", "teacher": "world:text", "source": source}
+        (tmp_path / "pairs.yaml").write_bytes(orjson.dumps(pairs))
+        told = orjson.loads(path.read_bytes())
+        told["corpus"] = [{"recipe": "absolute.yaml"}, {"recipe": "pairs.yaml"}]
+        path.write_bytes(orjson.dumps(told))
+        if said:
+            with pytest.raises(UserError, match=said):
+                make_judge(path, tmp_path / "out")
+            assert not (tmp_path / "out").exists()
+        else:  # made by the recipe before it
+            assert [*_plan(path, tmp_path / "out").recipes] == ["absolute", "pairs"]
 
 
 def _without_corpus(told: dict[str, Any]) -> None:

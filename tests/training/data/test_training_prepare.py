@@ -1,6 +1,7 @@
 """Preparing shards: one file is cut for many workers, and what was finished before a kill is kept."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -8,14 +9,18 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import orjson
 import pytest
+from transformers import AutoTokenizer
 
 from dikast.training.config import load_config
 from dikast.training.data import prepare
 from dikast.training.data.prepare import data_hash, prepare_shards
 from dikast.training.data.shards import Shards
+from dikast.training.log import read_log
 from dikast.training.models.model import about, open_model
 from dikast.training.processes import SingleProcess
+from dikast.training.sft import sft
 
 Write = Callable[..., Path]
 _PREPARE = """
@@ -74,3 +79,25 @@ def test_a_killed_preparation_goes_on_behind_its_finished_slices(
     monkeypatch.setattr(prepare, "_SLICE", 3)
     assert told(prepared(path)) == told(whole)
     assert (folder / "shard-00000-0000" / "tokens.npy").stat().st_mtime_ns == before
+
+
+def test_a_tokenizer_without_a_token_for_padding_trains_the_same(
+    tiny: Callable[[str], Path], write_config: Write, tmp_path: Path
+) -> None:
+    bare = shutil.copytree(tiny("llama"), tmp_path / "bare")
+    for name in ("tokenizer_config.json", "special_tokens_map.json"):
+        if (bare / name).exists():
+            told = orjson.loads((bare / name).read_bytes())
+            told.pop("pad_token", None)
+            (bare / name).write_bytes(orjson.dumps(told))
+    settings = orjson.loads((bare / "config.json").read_bytes())
+    settings.pop("pad_token_id", None)
+    (bare / "config.json").write_bytes(orjson.dumps(settings))
+    assert AutoTokenizer.from_pretrained(bare).pad_token is None
+    losses = []
+    for name, model in (("padded", tiny("llama")), ("bare", bare)):
+        rows = {"batch_size": 4, "steps": 2, "max_tokens_per_micro_batch": 100_000, "group_by_length": False}
+        assert sft(write_config(name, "llama", init=str(model), shards=f"shards-{name}", **rows))["complete"]
+        losses.append([line["loss"] for line in read_log(tmp_path / f"run-{name}" / "train.jsonl")])
+    assert len(losses[0]) == 2
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)

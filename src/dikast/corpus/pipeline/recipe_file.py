@@ -57,10 +57,11 @@ def _wrong_splits(recipe: Recipe) -> Iterable[tuple[str, str]]:
         yield "splits", f"'splits': {told}"
 
 
-def checked_files(recipe: Recipe, kind: Kind[Any]) -> None:
-    """UserError for a missing file that the recipe names."""
+def checked_files(recipe: Recipe, kind: Kind[Any], *, due: Iterable[Path] = ()) -> None:
+    """UserError for a missing file that the recipe names, unless it is `due`: built before it is read."""
+    built = [path.resolve() for path in due]
     named = [getattr(recipe.options, key) for key in kind.files]
     flat = [name for each in named for name in ((each,) if isinstance(each, str) else each)]
     for name in (*flat, *recipe.against):
-        if name and not recipe.path(name).is_file():
+        if name and not recipe.path(name).is_file() and recipe.path(name).resolve() not in built:
             raise UserError(f"{recipe.path(name)}: the recipe names this file, but it does not exist")
