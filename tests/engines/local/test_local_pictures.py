@@ -1,6 +1,8 @@
 """Pictures of a window are prepared side by side, and nothing else changes."""
 
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -148,3 +150,36 @@ def test_a_long_picture_that_a_processor_would_make_huge_costs_its_item(engine: 
     assert error.kind == "bad_media"
     assert "makes the shorter side of each picture 56 pixels long, and one of 28 x 1500000 would be too" in str(error)
     assert done["strip"].error is None
+
+
+_GROWTH = """
+import sys
+from pathlib import Path
+from dikast.core.part import Image
+from dikast.engines.local.processor import load_processor
+from dikast.engines.local.seeing.shown import Media, see
+from dikast.engines.local.source import locate
+from dikast.engines.local.trusted import model_config
+from dikast.engines.scout import folder
+import PIL.Image
+
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 / 1e6
+
+source = locate(str(folder()))
+processor = load_processor(source, model_config(source.folder), sees=True)
+path = Path(sys.argv[1])
+before = resident()
+for n in range(2000):
+    PIL.Image.new("RGB", (96, 96), (n % 256, n // 256, 7)).save(path / f"{n}.png")
+    see(Media((Image(str(path / f"{n}.png")),), ()), processor)
+print(resident() - before)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read from /proc")
+def test_thousands_of_small_pictures_stay_within_bounds(tmp_path: Path) -> None:
+    """Their tensors alone would take 221 MB, and what is decoded of them 74 MB."""
+    done = subprocess.run([sys.executable, "-c", _GROWTH, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 250

@@ -30,7 +30,7 @@ FAMILIES = {
 
 _MOST_EDGE = 4_096  # pixels
 _MOST_PIXELS = 2**26  # that a picture may be made of
-_REMEMBERED = 256 * 2**20  # bytes of tensors
+_REMEMBERED = 64 * 2**20  # bytes of tensors: questions about one picture follow each other, and others come once
 _PARTS = ("image_processor", "tokenizer")
 
 
