@@ -28,10 +28,10 @@ from dikast.core.runs.current_verdicts import current_records
 from dikast.core.runs.folder_fault import fault_of
 from dikast.core.runs.judge_lock import check_version, kind_of, read_lock
 from dikast.core.runs.run import Run
-from dikast.core.runs.run_files import GOLD, LOCK, SUMMARY, VERDICTS
+from dikast.core.runs.run_files import AGAIN, GOLD, LOCK, SUMMARY, VERDICTS
 from dikast.core.runs.schema import summary_of
 from dikast.core.scale import Scale
-from dikast.core.text import in_shell, nearest
+from dikast.core.text import counted, in_shell, nearest
 from dikast.core.verdict import Usage
 from dikast.judging.notes import notes_of
 from dikast.surface.report.by_length import by_length, length_alone, slope_on_length
@@ -112,6 +112,10 @@ def collect_panel(folder: Path, asked: Asked) -> RunPage:
     run = Run(folder)
     summary = {**_spent(run), "judge": "joint verdict of its judges"}
     page = RunPage(folder, f"panel of {len(run.runs)}", summary=summary)
+    if (gone := len(run.summary.get("judges") or ()) - len(run.runs)) > 0:
+        page.damaged = f"{counted(gone, 'judge')} of the panel {'has' if gone == 1 else 'have'} no finished run in it; "
+        page.damaged += AGAIN
+        page.missing.append(page.damaged)
     page.kind = "pairwise" if run.runs and run.runs[0].kind in ("pairwise", "from-absolute") else "absolute"
     page.audit = panel_audit(dataclasses.replace(asked.plan, file=folder))
     page.rows = page.audit.rows
@@ -201,9 +205,9 @@ def _say_notes(page: RunPage) -> None:
 
 def _say_what_is_old(page: RunPage) -> None:
     made = (page.lock.get("versions") or {}).get("dikast")
-    if not page.lock:
-        page.missing.append(f"{LOCK} is missing or damaged: the judge is unknown")
-    elif made != version("dikast"):
+    if not page.lock and not page.damaged:
+        page.missing.append(f"{LOCK} is missing: the judge is unknown")
+    elif page.lock and made != version("dikast"):
         page.missing.append(f"written by dikast {made}, read by {version('dikast')}: fields may have changed")
     if not (page.folder / SUMMARY).exists():
         page.missing.append("summary.json is missing: the run has not finished; run the command that made it again")

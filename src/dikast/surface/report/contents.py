@@ -95,7 +95,9 @@ class JudgedItems:
         """
         given, path = bool(path), path or str(lock.get("items") or "")
         unread = ""
-        if not path or path == "-":
+        if not lock and not path:
+            unread = f"it is not known where the items are: {cure}"
+        elif not path or path == "-":
             unread = "the run read its items from standard input: ids and verdicts are shown, no texts"
         elif is_address(path) and not given:
             unread = f"the items were read from {path}: no texts are shown; {cure}"

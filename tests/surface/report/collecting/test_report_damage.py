@@ -76,6 +76,28 @@ def test_report_and_viewer_say_the_same_of_a_damaged_folder(
     assert (found["light"], fault in found["text"]) == (light, True), found
 
 
+def test_without_a_lock_nothing_is_said_of_where_the_items_came_from(whole: Path, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(whole, tmp_path / "run"))
+    (run / "judge.lock.json").unlink()
+    _concluded(run, tmp_path)
+    missing = json.loads((tmp_path / "r.json").read_bytes())["runs"][0]["missing"]
+    assert [each.partition(":")[0] for each in missing] == [
+        "judge.lock.json is missing", "it is not known where the items are"
+    ]  # fmt: skip
+
+
+def test_a_panel_of_which_a_run_is_gone_is_damaged(tmp_path: Path) -> None:
+    items = runs.write_jsonl(tmp_path / "items.jsonl", runs.rows(60))
+    judges = [word for seed in (1, 2, 3) for word in ("--judge", f"mock:oracle,r=.98,seed={seed}")]
+    done = runs.dikast_here("grade", items, *judges, "--rubric", "helpfulness", "--out", tmp_path / "run", "-q")
+    assert done.returncode == 0, done.stderr
+    assert _concluded(tmp_path / "run", tmp_path)["light"] == "green"
+    next((tmp_path / "run").glob("2-*/summary.json")).unlink()
+    found = _concluded(tmp_path / "run", tmp_path)
+    assert found["light"] == "amber"
+    assert "; the run is damaged: 1 judge of the panel has no finished run in it; run the command" in found["text"]
+
+
 def test_a_run_that_merely_stopped_is_not_damaged(whole: Path, tmp_path: Path) -> None:
     run = Path(shutil.copytree(whole, tmp_path / "run"))
     (run / "summary.json").unlink()

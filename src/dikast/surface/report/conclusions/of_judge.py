@@ -61,7 +61,7 @@ def _of_agreement(page: RunPage, audit: Audit, name: str, found: Estimate) -> Co
     if not page.chosen and _inverted(found):
         told = f"Do not use: it ranks the other way round than gold. {figure}"
         why = "it is -1 in every draw" if math.isnan(found.low) else "the whole interval lies below 0"
-        return Conclusion("red", told, f"{why}; is the scale of one of them turned round?")
+        return Conclusion("red", told, f"{why}, so the scale of one of them may be turned round")
     beside, column = audit.result(Baselines), "all" if page.chosen else name
     best = beside.best(column) if beside else None
     floor = best.statistics[column].value if best else 0.0
@@ -81,14 +81,15 @@ def _of_agreement(page: RunPage, audit: Audit, name: str, found: Estimate) -> Co
         told = f"How sure the agreement is cannot be told. {figure}"
         return Conclusion("amber", told, f"there is no interval: {_none_why(found)}")
     said = _against_people(figure, found, people := beside.people(column) if beside else None)
-    if said.light == "green" and (found.value if math.isnan(found.low) else found.low) <= (
-        length := _length_alone(page, beside, column)
-    ):
-        told = f"{said.text}; the length of the response alone agrees as much: {length:.2f}"
-        return Conclusion("amber", told, "the interval does not lie above the agreement of length alone with gold")
-    if said.light != "green" or page.chosen:
+    if said.light != "green":
         return said
-    return with_levels(said, audit, figure, "gold" if people is None else "people")
+    if not page.chosen:
+        said = with_levels(said, audit, figure, "gold" if people is None else "people")
+    if not (found.value if math.isnan(found.low) else found.low) <= (length := _length_alone(page, beside, column)):
+        return said
+    told = f"{said.text}; the length of the response alone agrees as much: {length:.2f}"
+    why = "the interval does not lie above the agreement of length alone with gold"
+    return Conclusion("amber", told, why if said.light == "green" else f"{said.why}, and {why}")
 
 
 def _length_alone(page: RunPage, beside: Baselines | None, column: str) -> float:
