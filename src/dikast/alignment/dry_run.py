@@ -5,13 +5,12 @@ operations divided by an assumed share of a card's peak throughput; they were no
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from dikast.alignment.align_inputs import Given
 from dikast.core.item import Item
 from dikast.judging.settling import with_frames
-from dikast.prompts.ask import as_given
+from dikast.prompts.ask import prompt_alone
 
 _LOOKED_AT = 32  # prompts whose tokens are counted, spread evenly
 _CARD = "H200"
@@ -99,6 +98,6 @@ def _mean_tokens(items: Sequence[Item], loaded: Any, frames: int) -> float:
     chosen = items[:: max(1, len(items) // _LOOKED_AT)][:_LOOKED_AT]
     sizes = []
     for item in chosen:
-        asked = as_given(with_frames(replace(item, responses=()), (), frames), ())
+        asked = prompt_alone(with_frames(item, (), frames))
         sizes.append(len(encode(asked, loaded.processor).ids))
     return sum(sizes) / len(sizes)

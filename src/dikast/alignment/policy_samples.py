@@ -20,8 +20,9 @@ from dikast.core.part import Content, Image, Text, Turn, Video
 from dikast.core.records import read_items
 from dikast.core.runs.run_files import changed_files, write_checked, write_whole
 from dikast.engines.base import Engine, Request, Sampling
+from dikast.engines.sampled_replies import sampled_replies
 from dikast.judging.settling import with_frames
-from dikast.prompts.ask import as_given
+from dikast.prompts.ask import prompt_alone
 from dikast.worlds.replies import reply_gold
 
 _PROMPTS = 16  # of a batch
@@ -75,20 +76,18 @@ def sampled(
 def _drawn(prompts: Sequence[Item], draw: Draw, engine: Engine) -> list[dict[str, Any]]:
     requests = {}
     for item in prompts:
-        messages = as_given(with_frames(replace(item, responses=()), (), draw.frames), ())
+        messages = prompt_alone(with_frames(item, (), draw.frames))
         for k in range(draw.count):
             key = f"{draw.name}/{item.id}/{k}"
             requests[key] = Request(key, messages, draw.sampling)
-    found = {each.key: each for each in engine.stream(requests.values())}
+    found = {each.key: each for each in sampled_replies(engine, requests.values())}
     rows = []
     for item in prompts:
-        replies = [found.get(f"{draw.name}/{item.id}/{k}") for k in range(draw.count)]
-        errors = [f"{each.error.kind}: {each.error}" for each in replies if each is not None and each.error is not None]
-        failed = errors[0] if errors else "" if all(replies) else "the policy gave no reply"
+        replies = [found[f"{draw.name}/{item.id}/{k}"] for k in range(draw.count)]
         rows.append(
             {
-                "id": item.id, "failed": failed, "texts": [each.text.strip() for each in replies if each is not None],
-                "cut": [each.finish == "length" for each in replies if each is not None],
+                "id": item.id, "failed": next((each.problem for each in replies if each.problem), ""),
+                "texts": [each.text.strip() for each in replies], "cut": [each.cut for each in replies],
             }
         )  # fmt: skip
     return rows

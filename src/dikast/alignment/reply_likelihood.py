@@ -2,7 +2,6 @@
 
 import shutil
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from dikast.core.part import text_of
 from dikast.engines.local.loading import load
 from dikast.engines.local.source import locate
 from dikast.judging.settling import with_frames
-from dikast.prompts.ask import as_given
+from dikast.prompts.ask import prompt_alone
 from dikast.prompts.target import Reply
 from dikast.training.data.collate import collate
 from dikast.training.data.encode import encode, end_of_reply
@@ -35,7 +34,7 @@ def reply_logprobs(model: str, items: Sequence[Item], folder: Path, *, device: s
     shutil.rmtree(folder, ignore_errors=True)
     writer, end = ShardWriter(folder, 0), end_of_reply(loaded)
     for item in items:
-        asked = as_given(with_frames(replace(item, responses=()), (), frames), ())
+        asked = prompt_alone(with_frames(item, (), frames))
         example = Example(item.id, item.origin, asked, Reply(text_of(item.responses[0]), ""), opening=asked)
         writer.add(item.id, item.origin, encode(example, loaded, end=end, most=loaded.context, find_label=False))
     writer.flush()

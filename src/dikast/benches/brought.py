@@ -1,6 +1,6 @@
 """Responses for benches without any: read from a file or sampled from a model, and added to the items."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,8 @@ from dikast.core.records.items import read_repeated
 from dikast.core.secrets import without_secrets
 from dikast.core.text import counted
 from dikast.engines.base import Engine, Request, Sampling
-from dikast.prompts.ask import as_given
+from dikast.engines.sampled_replies import sampled_replies
+from dikast.prompts.ask import prompt_alone
 
 RESPONSES = "responses.jsonl"  # sampled ones, in the run folder
 MODEL = "model"  # in the metadata of an item: whose response it holds
@@ -148,14 +149,12 @@ def from_policy(items: Sequence[Item], engine: Engine, sampling: Sampling, folde
     known, failed = {str(each["id"]): str(each["response"]) for each in before}, 0
     left, why = [item for item in items if item.id not in known], ""
 
-    def requests(part: Sequence[Item]) -> Iterator[Request]:
-        for item in part:
-            yield Request(item.id, as_given(replace(item, responses=()), ()), sampling, about={"item": item.id})
-
     for start in range(0, len(left), _AT_ONCE):
-        for each in engine.stream(requests(left[start : start + _AT_ONCE])):
-            if each.finish == "error" or not each.text.strip():
-                failed, why = failed + 1, why or str(each.error or "an empty answer")
+        part = left[start : start + _AT_ONCE]
+        asked = (Request(item.id, prompt_alone(item), sampling, about={"item": item.id}) for item in part)
+        for each in sampled_replies(engine, asked):
+            if each.problem or not each.text.strip():
+                failed, why = failed + 1, why or each.problem or "an empty answer"
             else:
                 known[each.key] = each.text
         if known:  # a file without records would stand in the way of another try

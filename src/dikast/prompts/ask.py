@@ -1,5 +1,6 @@
 """The content of an item that is shown: its slots by name for a template, or its turns as they are."""
 
+from dataclasses import replace
 from typing import Any
 
 from dikast.core.errors import DataError, UserError
@@ -70,6 +71,11 @@ def response_of(item: Item, index: int) -> Content:
         message = f"the response of item {item.id!r} is empty: give it text or an image, or leave the item out"
         raise DataError(message, path=item.origin, field=field)
     return content
+
+
+def prompt_alone(item: Item) -> tuple[Message, ...]:
+    """The item's own turns without any response: what the model whose responses are judged is asked."""
+    return as_given(replace(item, responses=()), ())
 
 
 def as_given(item: Item, responses: tuple[int, ...]) -> tuple[Message, ...]:

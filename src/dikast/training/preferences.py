@@ -1,7 +1,7 @@
 """Pairs of responses to learn a preference from: their configuration, and the examples made of them."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,7 +12,7 @@ from dikast.core.part import Text, text_of
 from dikast.core.rubric import Rubric
 from dikast.core.text import counted
 from dikast.judging.settling import with_frames
-from dikast.prompts.ask import as_given
+from dikast.prompts.ask import prompt_alone
 from dikast.prompts.target import Reply
 from dikast.training.config import Augment, Config, Data, Eval, config_as
 from dikast.training.data.examples import Asker, Example, ExampleRow
@@ -98,7 +98,7 @@ class PairAsker:
             told = f"item {item.id!r}: both responses are the same, which teaches no preference: leave it out"
             raise DataError(told, path=item.origin, field="responses")
         try:
-            asked = as_given(with_frames(replace(item, responses=()), (), self._config.frames), ())
+            asked = prompt_alone(with_frames(item, (), self._config.frames))
         except DataError as error:
             raise DataError(str(error), path=item.origin) from error
         order = (0, 1) if said == "a" else (1, 0)

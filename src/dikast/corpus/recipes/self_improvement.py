@@ -39,7 +39,7 @@ from dikast.engines.spec import open_engine, parse_spec
 from dikast.judging.judge import Judge
 from dikast.judging.judge_file import compare_file, grade_file
 from dikast.judging.run_plan import Source
-from dikast.prompts.ask import as_given
+from dikast.prompts.ask import prompt_alone
 from dikast.prompts.parse import parse_reply
 from dikast.prompts.parsed import Target
 
@@ -229,7 +229,7 @@ def generation_tasks(recipe: Recipe, options: ImprovementOptions) -> Iterator[Ta
         if key in seen or not item.instruction:
             continue
         seen.add(key)
-        messages = as_given(replace(item, responses=()), ())
+        messages = prompt_alone(item)
         for at in range(options.generate):
             about = {"stage": "generate", "item": item.id, "sample": at}
             yield Task((number, at), messages, _reader(number, at), None, about, final=True)
