@@ -33,7 +33,7 @@ from dikast.alignment.round_report import (
 )
 from dikast.core.errors import DataError, DikastError, UserError
 from dikast.core.item import Item
-from dikast.core.output_folder import check_in_place, identity_of, one_writer
+from dikast.core.output_folder import check_in_place, identity_of, move, one_writer
 from dikast.core.part import text_of
 from dikast.core.runs.examine import damaged
 from dikast.core.runs.last_verdict import told_at
@@ -102,7 +102,7 @@ def _set_damaged_aside(out: Path) -> None:
     """
     for path in sorted(path for name in (SAMPLES, MEASURES, ASKED, REPORT) for path in out.rglob(name)):
         for problem in changed_files(path.parent, path.name).values() if path.is_file() else ():
-            path.replace(damaged(path))
+            move(path, damaged(path))
             told = DataError(f"{problem}: it is moved to {damaged(path).name}, and made again", path=str(path))
             _log.warning("%s", told)
 

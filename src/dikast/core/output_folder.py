@@ -6,6 +6,7 @@ import errno
 import fcntl
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -161,7 +162,7 @@ def replacing(path: str, *, held: bool = False, sync: bool = True) -> Iterator[s
             if sync:
                 with open(temporary, "rb") as file:
                     os.fsync(file.fileno())
-            os.replace(temporary, target)
+            move(temporary, target)
             replaced = True
     except OSError as error:
         kept = "what was written before is kept" if held else "what was there before is intact"
@@ -172,6 +173,30 @@ def replacing(path: str, *, held: bool = False, sync: bool = True) -> Iterator[s
             if not replaced:  # else the path may be another writer's by now
                 with suppress(OSError):
                     os.unlink(temporary)
+
+
+def move(made: str | Path, target: str | Path) -> None:
+    """Rename a file or a folder on its file system; it takes the place of a file, or of an empty folder, at once."""
+    os.replace(made, target)
+
+
+def replace_folder(made: Path, target: Path) -> None:
+    """Put a finished folder in the place of another, which is removed first."""
+    shutil.rmtree(target, ignore_errors=True)
+    move(made, target)
+
+
+def refill_folder(made: Path, target: Path, *, first: str, keep: str) -> None:
+    """Move the files of a finished folder, the one called `first` before others, into a folder that stays itself.
+
+    It may be somebody's working directory or lie on another file system. Its other files are removed, except `keep`.
+    """
+    kept = {keep} | {path.name for path in made.iterdir()}
+    for path in sorted(made.iterdir(), key=lambda path: path.name != first):
+        shutil.move(path, target / path.name)
+    for path in target.iterdir():
+        if path.name not in kept:
+            path.unlink()
 
 
 def _remove_stale_parts(target: str) -> None:

@@ -14,7 +14,7 @@ import orjson
 
 from dikast.core.errors import RunError
 from dikast.core.rubric import Rubric, Sheet
-from dikast.core.runs.run_files import COMBINED, PREFERENCES, TOTALS, put_in_place
+from dikast.core.runs.run_files import COMBINED, PREFERENCES, TOTALS, written_together
 from dikast.core.runs.schema import misfit
 from dikast.core.verdict import Preference, Verdict
 from dikast.judging.joining import join_orders, join_samples
@@ -157,13 +157,8 @@ def _lines(path: Path | Literal[False] | None) -> Iterator[Callable[[bytes], Non
     if not path:
         yield lambda line: None
         return
-    part = path.with_name(path.name + ".part")
     try:
-        with part.open("wb") as file:
+        with written_together(path) as (part,), part.open("wb") as file:
             yield lambda line: file.writelines((line, b"\n"))
-        put_in_place({part: path})
-    except BaseException as error:
-        part.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise RunError(f"{path}: cannot write ({error.strerror}); the verdicts are kept") from error
-        raise
+    except OSError as error:
+        raise RunError(f"{path}: cannot write ({error.strerror}); the verdicts are kept") from error

@@ -37,7 +37,7 @@ from dikast.judging.judge import Judge, resample_rounds
 from dikast.judging.ledger import Ledger
 from dikast.judging.notes import EngineNotes, work_in_all, work_of
 from dikast.judging.pair_orders import EqualRule
-from dikast.judging.run_plan import AsPlanned, Count, Plan, PlanFiles, SameItems, Source
+from dikast.judging.run_plan import AsPlanned, Count, Plan, PlanFiles, SameItems, Source, plan_files
 from dikast.judging.settling import never_sent
 from dikast.judging.summary import Tally
 from dikast.judging.task import Shape, Task
@@ -210,7 +210,7 @@ class FileRun:
         if self.dry_run:
             return _plan(self, samples, only, None)
         self._begin = 0 if anew else (self.out / KEYS).stat().st_size
-        with PlanFiles(self.out, self.judge.equate, add=not anew) as plans:
+        with plan_files(self.out, self.judge.equate, add=not anew) as plans:
             plan = _plan(self, samples, only, plans)
         if anew:
             write_lock(self.out, self.judge, self.format, self.source, self.told, self.reading.names)

@@ -5,7 +5,7 @@ import logging
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -21,7 +21,7 @@ from dikast.core.records.content_ids import prompt_id
 from dikast.core.rubric import Rubric, Sheet
 from dikast.core.runs.current_verdicts import is_in
 from dikast.core.runs.judge_lock import NAMES_OF
-from dikast.core.runs.run_files import GOLD, KEYS, META, RUBRICS, SHEETS, put_in_place
+from dikast.core.runs.run_files import GOLD, KEYS, META, RUBRICS, SHEETS, written_together
 from dikast.core.scale import Scale
 from dikast.core.secrets import without_secrets
 from dikast.core.text import counted
@@ -275,26 +275,32 @@ def _short(value: Any) -> bool:
     return isinstance(value, str) and len(value) <= _MOST_META
 
 
+@contextmanager
+def plan_files(out: Path, equate: Scale | None, *, add: bool) -> Iterator["PlanFiles"]:
+    """The files of a plan, which replace the old ones together at the end; RunError where they cannot be written."""
+    names = (KEYS, RUBRICS, GOLD, SHEETS, META)
+    try:
+        with written_together(*(out / name for name in names)) as parts, ExitStack() as stack:
+            files = {name: stack.enter_context(part.open("wb")) for name, part in zip(names, parts, strict=True)}
+            old = {name: (out / name).read_bytes() if add and (out / name).exists() else b"" for name in names}
+            for name, file in files.items():
+                file.write(old[name])
+            rubrics = {str(orjson.loads(line)["hash"]) for line in old[RUBRICS].splitlines()}
+            yield PlanFiles(files, rubrics, equate, add=add)
+    except OSError as problem:
+        raise RunError(
+            f"{out}: cannot write the plan ({problem.strerror}); what was written before is kept:"
+            " fix this and run the same command again"
+        ) from problem
+
+
 class PlanFiles:
-    """The files of a plan, written to temporary files that replace the old ones together at the end."""
+    """The open files of a plan by their names; `rubrics` are the hashes of those that are written."""
 
-    def __init__(self, out: Path, equate: Scale | None = None, *, add: bool) -> None:
-        self.out, self.equate, self.add = out, equate, add
-        self.rubrics: set[str] = set()
-        self._files: dict[str, BinaryIO] = {}
-
-    def __enter__(self) -> "PlanFiles":
-        try:
-            for name in (KEYS, RUBRICS, GOLD, SHEETS, META):
-                part = self.out / f"{name}.part"
-                old = (self.out / name).read_bytes() if self.add and (self.out / name).exists() else b""
-                self._files[name] = part.open("wb")
-                self._files[name].write(old)
-                if name == RUBRICS:
-                    self.rubrics = {str(orjson.loads(line)["hash"]) for line in old.splitlines()}
-        except OSError as error:
-            raise RunError(f"{self.out}: cannot write the plan ({error.strerror})") from error
-        return self
+    def __init__(
+        self, files: Mapping[str, BinaryIO], rubrics: set[str], equate: Scale | None = None, *, add: bool
+    ) -> None:
+        self._files, self.rubrics, self.equate, self.add = files, rubrics, equate, add
 
     def item(self, item: Item, rubric: Rubric | Sheet | None) -> None:
         """Note an item's gold and metadata, for audits, and the sheet that it brings, for replays.
@@ -330,25 +336,3 @@ class PlanFiles:
             self.rubrics.add(task.hashes.rubric)
             line = orjson.dumps({"hash": task.hashes.rubric, "rubric": task.rubric.to_dict()})
             self._files[RUBRICS].write(line + b"\n")
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        problem = error if isinstance(error, OSError) else None
-        for file in self._files.values():
-            try:
-                file.close()
-            except OSError as full:  # what is still in the buffer
-                problem = problem or full
-        parts = {self.out / f"{name}.part": self.out / name for name in self._files}
-        try:
-            if kind is None and problem is None:
-                put_in_place(parts)
-        except OSError as refused:
-            problem = refused
-        for part in parts:
-            with suppress(OSError):
-                part.unlink(missing_ok=True)
-        if problem is not None:
-            raise RunError(
-                f"{self.out}: cannot write the plan ({problem.strerror}); what was written before is kept:"
-                " fix this and run the same command again"
-            ) from problem

@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 
 from dikast.core.canonical import fingerprint
+from dikast.core.output_folder import move
 from dikast.core.rubric import Rubric, Sheet
 from dikast.core.runs.judge_lock import SCHEMA, read_lock
 from dikast.core.runs.run_files import LOCK, write_checked
@@ -58,5 +59,5 @@ def write_lock(out: Path, judge: Judge, format: Format, source: Source, way: Map
             "%s: it was last used with another %s: those verdicts are kept, and count again with the earlier command",
             out, differs or "configuration",
         )  # fmt: skip
-        path.replace(out / f"judge.lock.{str(old.get('hash'))[:8]}.json")
+        move(path, out / f"judge.lock.{str(old.get('hash'))[:8]}.json")
     write_checked(path, orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n")

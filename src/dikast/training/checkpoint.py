@@ -14,6 +14,7 @@ from safetensors.torch import load_file, save_file
 from torch.distributed.tensor import DTensor
 
 from dikast.core.errors import DataError, UserError
+from dikast.core.output_folder import replace_folder
 from dikast.core.runs.run_files import changed_files, record_all
 from dikast.training.adamw8bit import parts_of
 from dikast.training.fsdp.sharded_checkpoint import ShareReader, is_sharded, save_shares
@@ -77,8 +78,7 @@ def save_checkpoint(
         for path in temporary.iterdir():
             with path.open("rb") as file:
                 os.fsync(file.fileno())
-        shutil.rmtree(final, ignore_errors=True)
-        temporary.rename(final)
+        replace_folder(temporary, final)
         for old in checkpoints(folder)[:-keep]:
             shutil.rmtree(old)
 
@@ -115,9 +115,7 @@ def _choose(folder: Path) -> str:
     for path, why in broken:
         then = "resuming from the one before it" if newest is not None and path > newest else "it is moved aside"
         _log.warning("%s: this checkpoint is damaged (%s): %s", path, why, then)
-        aside = path.with_name(f"damaged-{path.name}")
-        shutil.rmtree(aside, ignore_errors=True)
-        path.rename(aside)
+        replace_folder(path, path.with_name(f"damaged-{path.name}"))
     return newest.name if newest is not None else ""
 
 

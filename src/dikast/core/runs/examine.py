@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dikast.core.canonical import read_json
 from dikast.core.errors import DataError, RunError
-from dikast.core.output_folder import lock, refuse_links
+from dikast.core.output_folder import lock, move, refuse_links
 from dikast.core.runs.current_verdicts import is_in, load_keys
 from dikast.core.runs.judge_lock import newer, unreadable
 from dikast.core.runs.lines import open_line, seal
@@ -185,7 +185,7 @@ def set_aside(path: Path, keep: Callable[[bytes, int], bytes]) -> int:
                 for each in (apart, whole):  # moved lines are on the disk before they are removed from their old place
                     each.flush()
                     os.fsync(each.fileno())
-            part.replace(path)
+            move(part, path)
     except OSError as error:
         part.unlink(missing_ok=True)
         raise RunError(f"{path.parent}: cannot repair ({error.strerror}); nothing was changed") from error
@@ -206,7 +206,7 @@ def record_anew(folder: Path, *names: str) -> bool:
         if (folder / CHECKSUMS).exists():
             return False
     except DataError:
-        (folder / CHECKSUMS).replace(damaged(folder / CHECKSUMS))
+        move(folder / CHECKSUMS, damaged(folder / CHECKSUMS))
     record(folder, {name: checksum(folder / name) for name in names if (folder / name).is_file()})
     return True
 

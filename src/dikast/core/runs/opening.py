@@ -5,6 +5,7 @@ from functools import cache
 from pathlib import Path
 
 from dikast.core.errors import DataError
+from dikast.core.output_folder import move
 from dikast.core.runs.judge_lock import newer
 from dikast.core.runs.lines import is_sealed
 from dikast.core.runs.run_files import CHECKSUMS, NOTES, VERDICTS, changed_files, forget_missing, remove
@@ -36,7 +37,7 @@ def tell_writer(folder: Path) -> None:
     tell_reader(folder)
     for name, problem in changed_files(folder).items():
         if name == NOTES and (folder / NOTES).is_file():
-            (folder / NOTES).replace(folder / "notes.damaged.json")
+            move(folder / NOTES, folder / "notes.damaged.json")
             remove(folder / NOTES)
             problem += "; it is moved to notes.damaged.json"
         _log.warning("%s", DataError(f"{problem}: it is written again", path=str(folder / name)))

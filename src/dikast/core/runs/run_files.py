@@ -7,14 +7,15 @@ append-only and carry a checksum in each of their lines instead (`core.runs.line
 import os
 import stat
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import orjson
 
 from dikast.core.errors import DataError, is_machine_error, machine_error
-from dikast.core.output_folder import replacing
+from dikast.core.output_folder import move, replacing
 
 VERDICTS = "verdicts.jsonl"
 KEYS = "keys.txt"
@@ -60,7 +61,24 @@ def put_in_place(parts: Mapping[Path, Path], folder: Path | None = None) -> None
         folder = folder or next(iter(parts.values())).parent
         record(folder, {str(path.relative_to(folder)): checksum(part) for part, path in parts.items()})
     for part, path in parts.items():
-        part.replace(path)
+        move(part, path)
+
+
+@contextmanager
+def written_together(*paths: Path, sums: Path | None = None) -> Iterator[list[Path]]:
+    """Temporary paths beside files of one folder, which they replace if the block ends without an error.
+
+    The checksums go to the folder `sums`, else to their own. After an error the temporary files are removed. The caller
+    holds the folder, and tells of an OSError.
+    """
+    parts = {path.with_name(f"{path.name}.part"): path for path in paths}
+    try:
+        yield list(parts)
+        put_in_place(parts, sums)
+    finally:
+        for part in parts:
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
 
 
 def record(folder: Path, sums: Mapping[str, str]) -> None:

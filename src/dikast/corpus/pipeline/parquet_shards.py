@@ -15,7 +15,7 @@ from dikast.core.part import REMOTE, Image
 from dikast.core.records import read_items
 from dikast.core.records.parquet import WRITING, Columns
 from dikast.core.records.writing import rebased
-from dikast.core.runs.run_files import put_in_place
+from dikast.core.runs.run_files import written_together
 
 IMAGES = "images"
 _CONTENT = ("instruction", "response", "responses", "reference", "context")
@@ -54,14 +54,13 @@ def _write(path: Path, columns: Columns, items: Iterator[Item], *, pictured: boo
         features[IMAGES] = {"_type": "List", "feature": {"_type": "Image"}}
         told = {"huggingface": orjson.dumps({"info": {"features": features}}).decode()}
         schema = schema.append(arrow.field(IMAGES, struct)).with_metadata(told)
-    temporary = path.with_suffix(".part")
-    with pq.ParquetWriter(temporary, schema, **WRITING) as writer:
+    sums = path.parent.parent  # the folder itself holds nothing but Parquet files
+    with written_together(path, sums=sums) as (part,), pq.ParquetWriter(part, schema, **WRITING) as writer:
         while batch := [_row(item, path.parent, embed=embed) for item in islice(items, _BATCH)]:
             table = columns.table([row for row, _ in batch])
             if pictured:
                 table = table.append_column(schema.field(IMAGES), arrow.array([images for _, images in batch], struct))
             writer.write_table(table.cast(schema))
-    put_in_place({temporary: path}, path.parent.parent)  # the folder holds nothing but Parquet files
 
 
 def _feature(field: Any, arrow: Any) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from dikast.core.item import Item
 from dikast.core.records import write_items
-from dikast.core.runs.run_files import put_in_place, remove
+from dikast.core.runs.run_files import remove, written_together
 from dikast.corpus.observations import goodness, label_of, observed, words_of
 from dikast.corpus.pipeline.balance import capped, shares, uncorrelated
 from dikast.corpus.pipeline.parquet_shards import write_shards
@@ -231,16 +232,11 @@ def _split(
 
 def _copy(source: Path, targets: dict[Path, Numbers], rows: NDArray[np.bool_]) -> None:
     """Copy the lines in `rows` to each target whose number for the row is 0; no file is ever written in part."""
-    parts = {path: path.with_suffix(".part") for path in targets}
-    opened = [(parts[path].open("wb"), of) for path, of in targets.items()]
-    try:
-        with source.open("rb") as lines:
-            for number, line in enumerate(lines):
-                if rows[number]:
-                    for file, of in opened:
-                        if not of[number]:
-                            file.write(line)
-    finally:
-        for file, _ in opened:
-            file.close()
-    put_in_place({part: path for path, part in parts.items()})
+    with written_together(*targets) as parts, ExitStack() as stack:
+        opened = [(stack.enter_context(part.open("wb")), of) for part, of in zip(parts, targets.values(), strict=True)]
+        lines = stack.enter_context(source.open("rb"))
+        for number, line in enumerate(lines):
+            if rows[number]:
+                for file, of in opened:
+                    if not of[number]:
+                        file.write(line)

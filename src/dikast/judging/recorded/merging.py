@@ -25,8 +25,8 @@ from dikast.core.runs.run_files import (
     SUMMARY,
     VERDICTS,
     check,
-    put_in_place,
     write_checked,
+    written_together,
 )
 from dikast.core.verdict import Verdict
 from dikast.judging.derived_verdicts import derive
@@ -143,20 +143,19 @@ def _judge(folder: Path) -> str:
 
 def _join_files(folders: Sequence[Path], out: Path) -> int:
     """Write keys, gold, metadata, sheets and rubrics of all runs into `out`; the number of keys."""
-    parts, rubrics, questions = {}, set(), 0
-    for name in (KEYS, GOLD, META, SHEETS, RUBRICS):
-        part = out / f"{name}.part"
-        parts[part] = out / name
-        with part.open("wb") as joined:
-            for path in (folder / name for folder in folders if (folder / name).exists()):
-                with path.open("rb") as file:
-                    for line in file:
-                        if name == RUBRICS and line in rubrics:
-                            continue
-                        rubrics |= {line} if name == RUBRICS else set()
-                        questions += name == KEYS
-                        joined.write(line)
-    put_in_place(parts)
+    rubrics, questions = set(), 0
+    names = (KEYS, GOLD, META, SHEETS, RUBRICS)
+    with written_together(*(out / name for name in names)) as parts:
+        for name, part in zip(names, parts, strict=True):
+            with part.open("wb") as joined:
+                for path in (folder / name for folder in folders if (folder / name).exists()):
+                    with path.open("rb") as file:
+                        for line in file:
+                            if name == RUBRICS and line in rubrics:
+                                continue
+                            rubrics |= {line} if name == RUBRICS else set()
+                            questions += name == KEYS
+                            joined.write(line)
     return questions
 
 

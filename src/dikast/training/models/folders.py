@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from dikast.core.errors import DataError, RunError, UserError
-from dikast.core.output_folder import one_writer
+from dikast.core.output_folder import move, one_writer, refill_folder
 from dikast.core.runs.run_files import (
     CHECKSUMS,
     changed_files,
@@ -146,25 +146,16 @@ def laid_out(out: Path, *, replace: bool = False) -> Iterator[Path]:
             around.mkdir()
             yield around
             record_all(around)
-            if there:  # keep the folder itself: it may be somebody's working directory
-                _move(around, target)
+            if there:
+                refill_folder(around, target, first=CHECKSUMS, keep="README.md")  # it lists the files that are due
             else:
-                around.rename(target)
+                move(around, target)
         except OSError as error:
             full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # copying names its source even so
             path = Path(error.filename or target).resolve()
             if not full and not any(path.is_relative_to(own) for own in (around, target)):
                 raise DataError(f"cannot be read ({_why(error)}): copy the file again", path=error.filename) from error
             raise RunError(f"{out}: cannot be written ({_why(error)}): free space, or name another folder") from error
-
-
-def _move(made: Path, target: Path) -> None:
-    kept = {"README.md"} | {path.name for path in made.iterdir()}
-    for path in sorted(made.iterdir(), key=lambda path: path.name != CHECKSUMS):  # first: it lists the expected files
-        shutil.move(path, target / path.name)
-    for path in target.iterdir():
-        if path.name not in kept:
-            path.unlink()
 
 
 def _half_moved(around: Path, target: Path) -> bool:

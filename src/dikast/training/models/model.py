@@ -13,6 +13,7 @@ import transformers
 
 from dikast.core.errors import UserError, require
 from dikast.core.machine.endless_patterns import refuse_endless
+from dikast.core.output_folder import replace_folder
 from dikast.core.runs.run_files import record_all
 from dikast.engines.local.loading import Loaded, fixed_settings, limits, load, opening, sees_images
 from dikast.engines.local.processor import load_processor
@@ -188,8 +189,7 @@ def save_model(loaded: Loaded, config: Config, folder: Path, *, write: Callable[
     else:
         _write_whole(_merged(loaded.model) if config.train == "lora" else loaded.model, temporary)
     record_all(temporary)
-    shutil.rmtree(folder, ignore_errors=True)
-    temporary.rename(folder)
+    replace_folder(temporary, folder)
 
 
 def _write_whole(model: Any, folder: Path) -> None:
