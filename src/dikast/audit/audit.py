@@ -51,6 +51,7 @@ from dikast.audit.tables.row_scales import note_of, row_scales, scale_of, scales
 from dikast.audit.tables.run_rows import RESPONSE, SAMPLES_MEAN, asked_orders, gold_scale_of, has_gold
 from dikast.audit.tables.scored import Scored, equated, scored
 from dikast.core.errors import UserError
+from dikast.core.runs.current_verdicts import decoded_once
 from dikast.core.runs.run_files import RUBRICS
 from dikast.core.scale import Scale
 from dikast.core.text import counted
@@ -63,15 +64,14 @@ _MOST_LABELS = 20  # maximum labels of a confusion matrix as a table
 def audit_file(plan: AuditPlan | str | Path, watch: Watch | None = None) -> Audit:
     """Audit the verdicts in the plan's file: every statistic that its columns allow.
 
-    The path of a run folder (or of a file) stands for a plan with defaults.
-
-    Scores, pairs (`plan.pairwise`) or rankings (`plan.ranked`); a run folder says by itself which it holds. `watch`
-    gets the rows as they are read, so that other uses of them need no second pass. Raises UserError or DataError for
-    input that cannot be used.
+    The path of a run folder (or of a file) stands for a plan with defaults. It holds scores, pairs (`plan.pairwise`) or
+    rankings (`plan.ranked`); a run folder says by itself which. `watch` gets the rows as they are read, so that other
+    uses of them need no second pass. Raises UserError or DataError for input that cannot be used.
     """
     return audit_rows(plan if isinstance(plan, AuditPlan) else AuditPlan(Path(plan)), watch)[0]
 
 
+@decoded_once()
 def audit_rows(plan: AuditPlan, watch: Watch | None = None, *, beside: Sequence[str] = ()) -> tuple[Audit, Data]:
     """As `audit_file`, with the rows that were measured, in an order of their own.
 

@@ -1,13 +1,15 @@
-"""How often verdicts are decoded on the way to a report: once, and those that the page shows once more."""
+"""How often verdicts are decoded on the way to a report: once; of a large run those that the page shows once more."""
 
+import itertools
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dikast.audit.plan import AuditPlan
-from dikast.core.errors import UserError
+from dikast.core.errors import DataError, UserError
 from dikast.core.runs import current_verdicts, lines
 from dikast.surface.report.collect import collect
 from dikast.surface.report.report_options import Asked
@@ -17,25 +19,62 @@ from dikast.surface.report.report_options import Asked
 def test_verdicts_are_decoded_once_for_audit_and_page(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The page counts rows while the audit reads them; no pass is made to learn what the run holds."""
+    """Once where the run is small; else what the audit asks first and what the page shows is read anew."""
     run = tmp_path / "run"
     shutil.copytree(request.getfixturevalue(kind), run)
     n = len((run / "verdicts.jsonl").read_bytes().splitlines())
     decoded: list[int] = []
-    opened = lines.open_line
+    read: list[str] = []
+    opened, opened_file = lines.open_line, Path.open
 
     def counted(raw: bytes, *, line: int, **more: object) -> object:
         decoded.append(line)
         return opened(raw, line=line, **more)  # type: ignore[arg-type]
 
+    def noted(path: Path, *given: Any, **more: Any) -> Any:
+        read.append(path.name)
+        return opened_file(path, *given, **more)
+
     monkeypatch.setattr(current_verdicts, "open_line", counted)
-    monkeypatch.setattr(current_verdicts, "_BLOCK", 1)
-    page = collect(run, Asked(AuditPlan(run, draws=20), queue=5, sample=4))
+    monkeypatch.setattr(Path, "open", noted)
     orders = 2 if kind == "compared" else 1
+    asked = Asked(AuditPlan(run, draws=20), queue=5, sample=4)
+    small = collect(run, asked)
+    assert decoded == list(range(1, n + 1))
+    assert read.count("verdicts.jsonl") == 1
+    decoded.clear()
+    monkeypatch.setattr(current_verdicts, "_SMALL", 0)
+    monkeypatch.setattr(current_verdicts, "_BLOCK", 1)
+    page = collect(run, asked)
     assert [len(entry.said) for entry in (*page.entries, *page.sample)] == [orders] * 9
     first = 3  # of the first verdicts: until both orders of a pair were seen
     assert n <= len(decoded) <= n + 9 * orders + first
     assert set(decoded) == set(range(1, n + 1))
+    assert replace(page, audit=None) == replace(small, audit=None)
+
+
+def test_damage_is_told_by_every_reader_of_a_run_that_is_held(tmp_path: Path, graded: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(graded, run)
+    told = (run / "verdicts.jsonl").read_bytes().splitlines(keepends=True)
+    (run / "verdicts.jsonl").write_bytes(b"".join([*told[:3], told[3].replace(b"item", b"itme", 1), *told[4:]]))
+    with current_verdicts.decoded_once():
+        for _ in range(2):
+            records = current_verdicts.all_records(run)
+            assert [line for _, line in itertools.islice(records, 3)] == [1, 2, 3]
+            with pytest.raises(DataError, match=r"verdicts.jsonl:4: a damaged record"):
+                next(records)
+
+
+def test_a_run_that_grows_is_read_again(tmp_path: Path, graded: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(graded, run)
+    told = (run / "verdicts.jsonl").read_bytes().splitlines(keepends=True)
+    (run / "verdicts.jsonl").write_bytes(b"".join(told[:3]))
+    with current_verdicts.decoded_once():
+        assert len(list(current_verdicts.all_records(run))) == 3
+        (run / "verdicts.jsonl").write_bytes(b"".join(told))
+        assert len(list(current_verdicts.all_records(run))) == len(told)
 
 
 @pytest.mark.parametrize("kind", ["graded", "compared"])

@@ -7,6 +7,8 @@ nothing answered it. A last line without a line break (a run that is being writt
 import itertools
 from array import array
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 _BLOCK = 1024
+_SMALL = 8_000_000  # bytes of verdicts whose records may be held in memory, about 50 MB of them
 _WIDTH = 32  # hexadecimal digits of a key
 _HELD = 10_000  # records in memory while they are put in order
 _RETRY = Status.ENGINE_ERROR  # statuses without an answer, which are asked again by the next run
@@ -94,8 +97,59 @@ class _Seen:
             self._marks[place] = 1
 
 
+class _Decoded:
+    """Records that are decoded as far as a reader has come, and kept for the next one; no reader changes them."""
+
+    def __init__(self, records: Iterator[tuple[dict[str, Any], int]]) -> None:
+        self._left = records
+        self._known: list[tuple[dict[str, Any], int]] = []
+        self._damage: DataError | None = None  # where it ends, for each reader that comes so far
+
+    def __iter__(self) -> Iterator[tuple[dict[str, Any], int]]:
+        for place in itertools.count():
+            if place == len(self._known):
+                try:
+                    found = next(self._left, None)
+                except DataError as error:
+                    self._damage = error
+                if self._damage is not None:
+                    raise self._damage
+                if found is None:
+                    return
+                self._known.append(found)
+            yield self._known[place]
+
+
+_small: ContextVar[dict[tuple[Any, ...], _Decoded] | None] = ContextVar("_small", default=None)
+
+
+@contextmanager
+def decoded_once() -> Iterator[None]:
+    """Inside, the verdicts of a run of at most 8 MB are decoded once, however often and by whom they are read.
+
+    An audit reads a run to learn what it asked, and then its rows; a report reads again what it shows of them.
+    """
+    if _small.get() is not None:
+        yield
+        return
+    token = _small.set({})
+    try:
+        yield
+    finally:
+        _small.reset(token)
+
+
 def all_records(folder: Path) -> Iterator[tuple[dict[str, Any], int]]:
     """Every whole record of a run folder in order, with its line number; DataError for a damaged one."""
+    path, held = folder / VERDICTS, _small.get()
+    about = path.stat()
+    if held is None or about.st_size > _SMALL:
+        return _decoded(folder)
+    key = (about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns)
+    return iter(held.setdefault(key, _Decoded(_decoded(folder))))
+
+
+def _decoded(folder: Path) -> Iterator[tuple[dict[str, Any], int]]:
     path, scales = folder / VERDICTS, _Scales(folder)
     for number, raw in whole_lines(path):
         yield open_line(raw, path=str(path), line=number, scales=scales)[0], number
@@ -104,6 +158,9 @@ def all_records(folder: Path) -> Iterator[tuple[dict[str, Any], int]]:
 def records_at(folder: Path, lines: Collection[int]) -> Iterator[tuple[dict[str, Any], int]]:
     """The records on these lines, with their numbers; others are passed over undecoded. DataError as `all_records`."""
     path, scales = folder / VERDICTS, _Scales(folder)
+    if _small.get() is not None and path.stat().st_size <= _SMALL:
+        yield from (each for each in all_records(folder) if each[1] in lines)
+        return
     for number, raw in whole_lines(path):
         if number in lines:
             yield open_line(raw, path=str(path), line=number, scales=scales)[0], number

@@ -24,7 +24,7 @@ from dikast.audit.tables.run_rows import (
 from dikast.benches.scorecard import BENCH
 from dikast.core.errors import DataError, UserError
 from dikast.core.records.files import KINDS
-from dikast.core.runs.current_verdicts import current_records
+from dikast.core.runs.current_verdicts import current_records, decoded_once
 from dikast.core.runs.folder_fault import fault_of
 from dikast.core.runs.judge_lock import check_version, kind_of, read_lock
 from dikast.core.runs.run import Run
@@ -46,6 +46,7 @@ Watch = Callable[[Rows], Callable[[Mapping[str, Any]], None]]
 SYSTEMS = ("system_a", "system_b")  # the columns of a run that name whose responses a pair has
 
 
+@decoded_once()
 def collect(folder: Path, asked: Asked, rival: Path | None = None) -> RunPage:
     """Read one run folder. Whatever is missing or damaged is said in `missing`.
 
