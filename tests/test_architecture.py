@@ -192,6 +192,14 @@ def test_the_walks_name_what_exists() -> None:
     assert not lost
 
 
+def test_the_map_lists_every_room_inside_a_room() -> None:
+    page = (PACKAGE.parents[1] / "docs" / "architecture.md").read_text("utf-8")
+    listed = re.findall(r"^\| `(\w+/[\w/]+)` \| \S", page, re.M)
+    there = {str(path.parent.relative_to(PACKAGE)) for path in FILES}
+    assert set(listed) == {each for each in there if "/" in each}, "one line each in docs/architecture.md"
+    assert len(listed) == len(set(listed))
+
+
 def test_rooms_of_many_files_have_rooms_of_their_own() -> None:
     flat = {}
     for folder in {path.parent for path in FILES} - {PACKAGE}:
