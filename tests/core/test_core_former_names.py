@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 import yaml
 
+import dikast
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import DataError
-from dikast.core.former_names import FORMER_NAMES, under_former_names
+from dikast.core.former_names import FORMER_NAMES, FORMER_VALUES, under_former_names
 from dikast.training.config import Config, load_config
 
 
@@ -27,6 +28,20 @@ def test_every_former_name_is_read_as_the_present_one(tmp_path: Path) -> None:
     assert present.hash == former.hash
     # as commit c5cb13d fingerprinted this configuration, under the former names: its checkpoints are gone on with
     assert present.runs("data", "start")[1] == fingerprint(["09e68ab29124e45b9ad278e52cb2ea4d", "data", "start"])
+
+
+def test_every_former_value_is_read_as_the_present_one(tmp_path: Path) -> None:
+    for (key, former), present in FORMER_VALUES.items():
+        found = config(tmp_path, "a", **{key: former})
+        assert getattr(found, key) == present
+        assert found.hash == config(tmp_path, "b", **{key: present}).hash
+
+
+def test_a_former_value_stands_in_the_table_alone() -> None:
+    package = Path(dikast.__file__).parent
+    for _, former in FORMER_VALUES:
+        holders = [path.name for path in package.rglob("*.py") if former in path.read_text("utf-8")]
+        assert holders == ["former_names.py"]
 
 
 def test_both_names_at_once_are_a_mistake(tmp_path: Path) -> None:

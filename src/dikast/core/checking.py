@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar, Union, get_args, get_origin
 
 from dikast.core.errors import DataError, UserError, told_once
-from dikast.core.former_names import present_name
+from dikast.core.former_names import present_name, present_value
 from dikast.core.secrets import HIDDEN, names_a_secret
 from dikast.core.text import Located, hint, near_miss
 
@@ -172,7 +172,9 @@ def read_keys(
             wrong(f"is the former name of {name!r}, which is given too: remove one of them", *at, key)
         elif name in known:
             told: list[str] = []
-            fitted = fit(known[name].type, given, _noting(wrong, told), *at, key, option=known[name].option)
+            fitted = fit(
+                known[name].type, present_value(name, given), _noting(wrong, told), *at, key, option=known[name].option
+            )
             if not told:
                 found[name] = fitted
         else:

@@ -119,7 +119,7 @@ class Config:
     `cuda:N`, `mps` or `xpu`.
     save_every: steps between checkpoints (0: at the end alone), of which the last `keep` stay. log_every: steps a line.
     precision: `fp32`; `bf16`: bf16 arithmetic on fp32 weights, frozen ones (as under LoRA) in bf16 if there is one
-    process; `bf16-master` (formerly `pure-bf16`): bf16 weights and gradients, the rest of their fp32 values and fp32
+    process; `bf16-master`: bf16 weights and gradients, the rest of their fp32 values and fp32
     moments in the optimizer.
     label_loss_weight: how much the tokens of the verdict's label count in the loss, the others 1.
     shards: where the prepared examples are kept (`out`/shards). workers: processes that prepare them.
@@ -152,7 +152,7 @@ class Config:
     betas: tuple[float, float] = option((0.9, 0.95), least=0, below=1)
     clip: float = option(1.0, least=0, most=MOST_NUMBER)
     label_loss_weight: float = option(1.0, least=0, most=MOST_NUMBER)
-    precision: Literal["fp32", "bf16", "bf16-master", "pure-bf16"] = "fp32"
+    precision: Literal["fp32", "bf16", "bf16-master"] = "fp32"
     checkpointing: bool = False
     compile: bool = False
     device: str = "auto"
@@ -246,8 +246,7 @@ def config_as(
         check(config, mistakes.add)
     mistakes.raise_all()
     assert config is not None
-    precision = "bf16-master" if config.precision == "pure-bf16" else config.precision  # its former value
-    return dataclasses.replace(config, precision=precision, source=str(path), root=str(Path(path).resolve().parent))
+    return dataclasses.replace(config, source=str(path), root=str(Path(path).resolve().parent))
 
 
 def _check(config: Config, wrong: Callable[..., None]) -> None:
@@ -266,7 +265,7 @@ def _check(config: Config, wrong: Callable[..., None]) -> None:
             "packed rows are never alike in their segments, so each pass would be compiled anew: leave it out",
             "compile",
         )
-    if config.precision in ("bf16-master", "pure-bf16") and config.optimizer != "adamw":
+    if config.precision == "bf16-master" and config.optimizer != "adamw":
         wrong("keeps float32 weights for AdamW alone: use 'bf16', or optimizer: adamw", "precision")
     if not _DEVICE.fullmatch(config.device):
         wrong(f"expected auto, cpu, cuda, cuda:N, mps or xpu, got {config.device!r}", "device")
