@@ -1,4 +1,4 @@
-"""Dikast: rubric-based judges of language and vision-language models, and how far their verdicts can be trusted."""
+"""Dikast: LLM-as-a-judge with rubrics, for language and vision-language models, and how far verdicts can be trusted."""
 
 import importlib
 from types import ModuleType

@@ -1,4 +1,4 @@
-"""The gold of an item for one question, and whether it is on the scale of the question's rubric."""
+"""The gold (ground truth) of an item for one question, and whether it is on the scale of the question's rubric."""
 
 import re
 import shlex

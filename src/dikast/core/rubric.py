@@ -91,7 +91,7 @@ class Rubric:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Sheet:
-    """Several rubrics that are graded one by one and summed up by weight. Names are distinct."""
+    """A weighted rubric: several rubrics that are graded one by one and summed up by weight. Names are distinct."""
 
     name: str
     rubrics: tuple[Rubric, ...]

@@ -1,4 +1,4 @@
-"""The judge: a rubric, a format for each kind of question, and an engine."""
+"""The judge (LLM-as-a-judge): a rubric, a format for each kind of question, and an engine."""
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping

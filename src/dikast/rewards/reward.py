@@ -1,4 +1,4 @@
-"""A judge as a reward function: from prompts and completions to numbers, None where there is no verdict."""
+"""A judge as a reward function (reward model): from completions to numbers, None where there is no verdict."""
 
 import asyncio
 import logging

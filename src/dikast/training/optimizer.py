@@ -58,7 +58,7 @@ def _hidden(model: Any) -> set[str]:
 
 
 class CombinedOptimizer(torch.optim.Optimizer):
-    """Several optimizers as one, with their parameter groups concatenated and a shared state."""
+    """A combined optimizer: several as one, with their parameter groups concatenated and a shared state."""
 
     def __init__(self, parts: list[torch.optim.Optimizer]) -> None:
         self._parts = parts

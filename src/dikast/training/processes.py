@@ -1,4 +1,4 @@
-"""Training in one process or several: `accelerate launch -m dikast train sft --config C.yaml`."""
+"""Training in a single process or distributed over several: `accelerate launch -m dikast train sft --config C.yaml`."""
 
 import os
 from collections.abc import Callable, Iterable

@@ -1,4 +1,4 @@
-"""The learning-rate schedule."""
+"""The schedule of the learning rate: warm-up, then the fall to a share of the peak."""
 
 import logging
 import math

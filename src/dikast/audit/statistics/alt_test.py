@@ -1,4 +1,4 @@
-"""The alternative annotator test: whether the judge may replace an annotator."""
+"""The alternative annotator test (alt-test): whether the judge may replace an annotator."""
 
 import math
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Prediction-powered and active inference: means from few human labels and many verdicts, and their worth in labels."""
+"""Prediction-powered inference (PPI) and active inference: means from few labels and many verdicts, and their worth."""
 
 import math
 

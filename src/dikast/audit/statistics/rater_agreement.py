@@ -1,4 +1,4 @@
-"""Agreement of any number of raters: Fleiss' kappa, Krippendorff's alpha, intraclass correlation."""
+"""Inter-rater agreement, of any number of raters: Fleiss' kappa, Krippendorff's alpha, intraclass correlation."""
 
 import math
 from typing import Literal

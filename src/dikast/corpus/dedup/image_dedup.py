@@ -1,4 +1,4 @@
-"""Near-duplicate images: a perceptual hash of 256 bits, compared by Hamming distance."""
+"""Image deduplication: near-duplicate images by a perceptual hash of 256 bits, compared by Hamming distance."""
 
 import numpy as np
 from numpy.typing import NDArray

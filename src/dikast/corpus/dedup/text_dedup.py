@@ -1,4 +1,4 @@
-"""Duplicate and near-duplicate texts: hashes of case-folded words, and MinHash with locality-sensitive hashing.
+"""Deduplication of texts, exact and near: hashes of case-folded words, and MinHash with locality-sensitive hashing.
 
 `datasketch` (extra `dedup`) does the hashing. Its index takes about 1.5 kB a text.
 """

@@ -1,4 +1,4 @@
-"""Records on disk with random access by number; 8 bytes each in memory."""
+"""A pool of records on disk with random access by number; 8 bytes each in memory."""
 
 from array import array
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The key-value cache of a reply while it is generated, grown in blocks of memory.
+"""A growable key-value cache of a reply while it is generated, in blocks of memory.
 
 The cache that transformers makes by itself copies all keys and values of a layer for every new token. Here a token is
 written into reserved memory, and everything is copied only when that is full, every `ROOM` tokens.

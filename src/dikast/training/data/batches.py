@@ -1,4 +1,4 @@
-"""The examples of each step, and how they are cut into forward passes.
+"""The examples of each step, and how they are cut into forward passes (micro-batches).
 
 The order is a function of seed, epoch and the examples' lengths, so a resumed run continues the same order.
 """

@@ -1,4 +1,7 @@
-"""Rubric augmentation: word noise in level descriptions, so that a judge also uses the levels' numbers and order."""
+"""Rubric augmentation, a form of data augmentation: word noise in level descriptions.
+
+With it a judge also uses the numbers and the order of the levels.
+"""
 
 import re
 from collections.abc import Callable

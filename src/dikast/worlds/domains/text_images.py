@@ -1,4 +1,4 @@
-"""Text in images (the domain `plates`): words and numbers on coloured plates, and a small table."""
+"""Text images (the domain `plates`): words and numbers on coloured plates, and a small table."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
