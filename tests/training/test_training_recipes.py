@@ -1,6 +1,7 @@
 """The two recipes of `scout`, from worlds to a working judge, with few lessons and steps."""
 
 import re
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -65,3 +66,12 @@ def test_a_recipe_runs_from_worlds_to_a_judge(name: str, target: str, size: str,
     answered = {verdict.status for verdict in judge.grade_many(items)}
     assert answered
     assert not answered & {Status.ENGINE_ERROR, Status.BAD_ITEM}
+
+
+@pytest.mark.parametrize("name", ["prometheus", "prometheus-2", "prometheus-vision", "llava-critic"])
+def test_a_published_recipe_evaluates_by_every_bench_that_its_reported_figures_name(name: str) -> None:
+    folder, catalogue = ROOT / "recipes" / name, resources.files("dikast.benches").joinpath("catalogue")
+    known = {path.name.removesuffix(".yaml") for path in catalogue.iterdir()}
+    reported = {row["bench"] for row in yaml.safe_load((folder / "reported.yaml").read_text("utf-8"))}
+    (benches,) = re.findall(r"^dikast bench run (.*?) --judge", (folder / "README.md").read_text("utf-8"), re.M)
+    assert set(benches.split()) == reported & known
