@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dikast.core.errors import DataError, MissingExtra, UserError
-from dikast.core.records import Record, read_records, write_records
+from dikast.core.records import Record, read_items, read_records, write_records
 from dikast.core.records.files import lines_of
 from runs import environment
 
@@ -158,8 +158,6 @@ def test_a_table_inside_one_object_is_read(table: dict[str, Any], rows: list[Any
     [
         ({"question": "q", "samples": [{"question": "q", "answer": "a"}]}, "'samples' could be the records"),
         ({"rows": [{"question": "q", "answer": "a"}], "data": [{"answer": "b"}]}, "'data' and 'rows' could be"),
-        ({"data": {"x": {"question": "q", "answer": "a"}, "y": {"question": "r", "answer": "b"}}}, "a member for each"),
-        ({"x": {"question": "q", "answer": "a"}, "y": {"question": "r", "answer": "b"}}, "a member for each record"),
     ],
 )
 def test_tables_that_are_not_clear_have_a_command_that_works(table: dict[str, Any], told: str, tmp_path: Path) -> None:
@@ -169,8 +167,21 @@ def test_tables_that_are_not_clear_have_a_command_that_works(table: dict[str, An
         subprocess.run(command, shell=True, cwd=tmp_path, check=True)
         found = [record.value for record in read_records(tmp_path / "OTHER.jsonl")]
         assert all(row["answer"] in ("a", "b") for row in found)
-        if "to_entries" in command:
-            assert [row["id"] for row in found] == ["x", "y"]
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="the commands are of jq")
+@pytest.mark.parametrize("under", ["", "data"])
+def test_members_that_are_records_have_a_command_that_works(under: str, tmp_path: Path) -> None:
+    """Only where items are read: other files, such as those of benches, are one record with such members."""
+    table = {"x": {"question": "q", "answer": "a"}, "y": {"question": "r", "answer": "b"}}
+    path = put(tmp_path, "FILE", json.dumps({under: table} if under else table))
+    (Path(path)).rename(path + ".json")
+    assert [record.value for record in read_records(path + ".json")] == [{under: table} if under else table]
+    with pytest.raises(DataError, match="one object with a member for each record") as caught:
+        list(read_items(path + ".json"))
+    (command,) = re.findall(r"jq -c '.*?' FILE > OTHER\.jsonl", str(caught.value))
+    subprocess.run(command.replace(" FILE ", " FILE.json "), shell=True, cwd=tmp_path, check=True)
+    assert [item.id for item in read_items(tmp_path / "OTHER.jsonl")] == ["x", "y"]
 
 
 def test_a_page_of_the_hub_whose_cells_are_cut_is_refused(tmp_path: Path) -> None:

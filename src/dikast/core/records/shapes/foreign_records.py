@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dikast.core.item import NAMES
+from dikast.core.records.shapes.wrapped_tables import records_in_members
 from dikast.core.runs.judge_lock import NAMES_OF
 
 _ABSENT: Any = object()
@@ -126,6 +127,8 @@ def foreign_record(value: Mapping[str, Any], names: int = NAMES_OF) -> str:
     turns = value.get("contents")
     if isinstance(turns, list) and turns and all(isinstance(turn, dict) and "parts" in turn for turn in turns):
         return f"a conversation with Gemini: make turns with roles of it ({_GEMINI})"
+    if names > 6 and (told := records_in_members(value)):
+        return told
     for members, told, command in _OTHERS:
         found = [_member(value, name) for name in members]
         if not any(each is _ABSENT for each in found) and any(isinstance(each, list | dict) for each in found):

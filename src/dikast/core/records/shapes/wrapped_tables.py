@@ -35,17 +35,25 @@ def table_in(value: dict[str, Any], path: str = "", line: int | None = None) -> 
         )
     if {"columns", "data"} <= value.keys() and all(isinstance(value[name], list) for name in ("columns", "data")):
         raise DataError(_BY_COLUMNS, path=path, line=line)
-    for key, inside in (("", value), *((key, value[key]) for key in _WRAPPERS if isinstance(value.get(key), dict))):
-        if inside and all(isinstance(each, dict) for each in inside.values()):
-            if any(name.isdigit() for name in (*inside, *next(iter(inside.values())))):
-                raise DataError(_BY_COLUMNS, path=path, line=line)
-            if _are_records(inside):
-                made = f".{key} | to_entries[] | {{id: .key}} + .value"
-                told = f"one object with a member for each record: write a record a line (jq -c '{made}' FILE >"
-                raise DataError(f"{told} OTHER.jsonl)", path=path, line=line)
+    if value and all(isinstance(each, dict) for each in value.values()):
+        inner = [*value, *next(iter(value.values()))]
+        if any(name.isdigit() for name in inner):
+            raise DataError(_BY_COLUMNS, path=path, line=line)
+    for inside in (value, *(value[key] for key in _WRAPPERS if isinstance(value.get(key), dict))):
         if (rows := rows_by_columns(inside, path)) is not None:
             return Table(rows)
     return None
+
+
+def records_in_members(value: Mapping[str, Any]) -> str:
+    """What to say of an object whose members are the records, under names of their own; "" for any other."""
+    for key in ("", *_WRAPPERS):
+        inside = value.get(key) if key else value
+        if isinstance(inside, dict) and _are_records(inside):
+            made = f".{key} | to_entries[] | {{id: .key}} + .value"
+            told = f"one object with a member for each record: write a record a line (jq -c '{made}' FILE >"
+            return f"{told} OTHER.jsonl)"
+    return ""
 
 
 def _wrapped(value: Mapping[str, Any], key: str) -> Table | None:
@@ -69,7 +77,9 @@ def _without_numbers(table: Table, path: str) -> Table:
 
 def _are_records(value: Mapping[str, Any]) -> bool:
     """Whether the members of an object, under names of their own, are records with a usual name in common."""
-    if len(value) < 2 or any(plain_name(key) in _NAMES for key in value):
+    if len(value) < 2 or not all(isinstance(each, dict) for each in value.values()):
+        return False
+    if any(plain_name(key) in _NAMES for key in value):
         return False
     return bool(set.intersection(*({plain_name(key) for key in each} for each in value.values())) & _NAMES)
 
