@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import os
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -191,3 +192,13 @@ def test_captions_and_tables_that_are_links_stay_in_the_media_root(tmp_path: Pat
         assert [text_of(item.response) for item in read_items(beside)] == ["A cat."]  # a link inside
         (tmp_path / "root" / "typed.jsonl").symlink_to(tmp_path / "out.jsonl")
         assert len(list(read_items(tmp_path / "root" / "typed.jsonl"))) == 1  # typed, not found
+
+
+@pytest.mark.parametrize("named", ["pipe.yaml", "/dev/zero"])
+def test_an_item_that_names_a_pipe_or_a_device_as_its_rubric_is_refused(named: str, tmp_path: Path) -> None:
+    """Reading it would never end. What somebody types may be a pipe."""
+    os.mkfifo(tmp_path / "pipe.yaml")
+    item = {"id": "1", "instruction": "q", "response": "r", "rubric": named}
+    (tmp_path / "items.jsonl").write_text(json.dumps(item) + "\n", "utf-8")
+    with pytest.raises(DataError, match=r"items.jsonl:1: .*a pipe or a device in the place of a rubric"):
+        list(read_items(tmp_path / "items.jsonl"))

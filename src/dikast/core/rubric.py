@@ -2,6 +2,7 @@
 
 import os
 import re
+import stat
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -135,12 +136,15 @@ def _in_order(name: str, levels: Mapping[Any, str], scale: Scale) -> tuple[tuple
     return tuple(sorted(found, key=lambda level: scale.value(level[0])))
 
 
-def load_rubric(source: "str | Path | Mapping[str, Any] | Rubric | Sheet", *, root: str = "") -> Rubric | Sheet:
+def load_rubric(
+    source: "str | Path | Mapping[str, Any] | Rubric | Sheet", *, root: str | None = None
+) -> Rubric | Sheet:
     """A rubric or a weighted sheet from a YAML/JSON file, a dict, the name of a built-in one, or a criterion in words.
 
     Words are text of several words that names no file, such as "Is the answer polite?"; their scale is 1-5. A relative
-    path starts at `root` (the working folder). Raises DataError with file, line and field for anything invalid; all
-    keys are checked.
+    path starts at `root`, the folder of the file that names it, which may name no pipe or device: reading one may never
+    end. Without `root` somebody typed it, and it starts at the working folder. Raises DataError with file, line and
+    field for anything invalid; all keys are checked.
     """
     if isinstance(source, Rubric | Sheet):
         return source
@@ -149,7 +153,7 @@ def load_rubric(source: "str | Path | Mapping[str, Any] | Rubric | Sheet", *, ro
         return _from_json(spelt) if spelt else _read(Located(dict(source), "rubric"))
     if str(source) in _builtin_names():
         return _builtin(str(source))
-    path = os.path.join(root, os.path.expanduser(source))
+    path = os.path.join(root or "", os.path.expanduser(source))
     try:
         found = os.stat(path)
     except (OSError, ValueError):
@@ -165,6 +169,8 @@ def load_rubric(source: "str | Path | Mapping[str, Any] | Rubric | Sheet", *, ro
             f' (built in: {", ".join(_builtin_names())}; or write a criterion in words: "{criterion}")'
             + (f"; did you mean {near!r}?" if near else "")
         ) from None
+    if root is not None and not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
+        raise UserError(f"{path}: a pipe or a device in the place of a rubric, which is not read: name a file")
     changed = max(found.st_mtime_ns, found.st_ctime_ns)
     if time.time_ns() - changed < _SETTLED:
         return _read(read_located(path))
