@@ -375,7 +375,7 @@ def bodies(paths: Iterable[Path]) -> dict[str, list[str]]:
 def test_statistics_are_defined_once() -> None:
     found = [told for path in FILES for told in second_definitions(path)]
     assert not found, "use the one definition:\n" + "\n".join(found)
-    copies = [each for each in bodies(path for path in FILES if room_of(path) == "audit").values() if len(each) > 1]
+    copies = [each for each in bodies(FILES).values() if len(each) > 1]
     assert not copies, f"one of them is enough: {copies}"
 
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from dikast.core.text import changed_lines, printable
+from dikast.core.text import changed_lines, listing, printable
 
 
 def test_what_a_terminal_obeys_is_escaped_and_nothing_else() -> None:
@@ -25,3 +25,10 @@ def test_changed_lines() -> None:
         ("-", "a"), ("+", "A"), (" ", "b"), ("…", ""), (" ", "g"), ("-", "h"), ("+", "- h"),
     ]  # fmt: skip
     assert list(changed_lines("--- x", "+++ x")) == [("-", "--- x"), ("+", "+++ x")]
+
+
+def test_of_many_names_the_first_are_listed() -> None:
+    assert listing([]) == ""
+    assert listing(["a"]) == "a"
+    assert listing(["a", "b", "c"], 3) == "a, b, c"
+    assert listing(["a", "b", "c", "d", "e"], 3) == "a, b, c and 2 more"

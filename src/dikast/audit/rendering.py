@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from dikast.audit.estimate import Estimate
 from dikast.audit.results import SCHEMA, Result, Slices, plain
-from dikast.core.text import counted
+from dikast.core.text import counted, listing
 
 ONE_ORDER_NAME = ", in one order"  # of a title: each pair was judged in one order
 _NAMED = 6  # figures without an interval that a note lists
@@ -179,7 +179,4 @@ def _without_interval(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) ->
             else:
                 continue
             by_reason.setdefault(reason, []).append(label)
-    return [
-        f"{reason}: {', '.join(names[:_NAMED])}" + (f" and {len(names) - _NAMED} more" * (len(names) > _NAMED))
-        for reason, names in by_reason.items()
-    ]
+    return [f"{reason}: {listing(names, _NAMED)}" for reason, names in by_reason.items()]

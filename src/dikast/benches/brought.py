@@ -11,7 +11,7 @@ from dikast.core.part import Content, Text, text_of
 from dikast.core.records import read_records, write_records
 from dikast.core.records.items import read_repeated
 from dikast.core.secrets import without_secrets
-from dikast.core.text import counted
+from dikast.core.text import counted, listing
 from dikast.engines.base import Engine, Request, Sampling
 from dikast.engines.sampled_replies import sampled_replies
 from dikast.prompts.ask import prompt_alone
@@ -72,15 +72,16 @@ def from_file(
     strange, lacking = [name for name in given if name not in known], [i.id for i in items if i.id not in given]
     if len(lacking) == len(items):
         raise UserError(
-            f"{path}: none of its ids ({_some(list(given))}) is one of the bench's ({_some([i.id for i in items])}): "
+            f"{path}: none of its ids ({listing(list(given), _LISTED)}) is one of the bench's"
+            f" ({listing([i.id for i in items], _LISTED)}): "
             "give each response the id of its prompt"
         )
     told = []
     if strange:
         n = sum(len(given[name]) for name in strange)
-        told.append(f"{counted(n, 'response')} for other ids left out: {_some(strange)}")
+        told.append(f"{counted(n, 'response')} for other ids left out: {listing(strange, _LISTED)}")
     if lacking:
-        told.append(f"{counted(len(lacking), 'prompt')} without a response left out: {_some(lacking)}")
+        told.append(f"{counted(len(lacking), 'prompt')} without a response left out: {listing(lacking, _LISTED)}")
     pairs = [(item, each) for item in items for each in given.get(item.id, {}).values()]
     for item, each in pairs:
         for name in groups:
@@ -180,7 +181,3 @@ def with_empty_shown(items: Sequence[Item]) -> tuple[list[Item], tuple[str, ...]
 def _shown(response: Content) -> Content:
     blank = all(isinstance(part, Text) and not part.text.strip() for part in response)
     return (Text(EMPTY),) if blank else response
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:_LISTED]) + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")

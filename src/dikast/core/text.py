@@ -6,7 +6,7 @@ import math
 import os
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -79,6 +79,11 @@ def hint(name: str, known: Iterable[str]) -> str:
     names = list(known)
     near = near_miss(name, names)
     return f"did you mean {near!r}?" if near else f"known: {', '.join(names) or 'none'}"
+
+
+def listing(names: Sequence[str], most: int = 12) -> str:
+    """The first names of many for a message: `a, b and 3 more`."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def counted(n: int, noun: str, plural: str = "") -> str:

@@ -62,11 +62,16 @@ def grade_file(
     With `dry_run` nothing is written or asked, and the plan is returned. Raises UserError for items that cannot be
     read (all mistakes at once), RunError when the folder cannot be written.
     """
-    with FileRun(judge, source, out, "each", watch, dry_run=dry_run) as run:
-        plan = run.plan(range(judge.samples))
-        if dry_run:
+    return _judged(FileRun(judge, source, out, "each", watch, dry_run=dry_run))
+
+
+def _judged(run: "FileRun") -> dict[str, Any]:
+    """Ask every question as often as the judge has samples, unless the run is dry; returns as `grade_file`."""
+    with run:
+        plan, samples = run.plan(range(run.judge.samples)), range(run.judge.samples)
+        if run.dry_run:
             return plan.summary()
-        run.ask(range(judge.samples), plan)
+        run.ask(samples, plan)
         return run.finish(plan)
 
 
@@ -84,12 +89,7 @@ def compare_file(
     Beside the verdicts, `preferences.jsonl` holds one line a pair. Returns and raises as `grade_file`.
     """
     shape: Shape = "both-orders" if both_orders else "pairs"
-    with FileRun(judge, source, out, shape, watch, dry_run=dry_run) as run:
-        plan = run.plan(range(judge.samples))
-        if dry_run:
-            return plan.summary()
-        run.ask(range(judge.samples), plan)
-        return run.finish(plan)
+    return _judged(FileRun(judge, source, out, shape, watch, dry_run=dry_run))
 
 
 def compare_file_by_scores(

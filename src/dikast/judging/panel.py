@@ -15,8 +15,8 @@ from dikast.core.errors import UserError
 from dikast.core.item import Item
 from dikast.core.runs.current_verdicts import current_records
 from dikast.core.runs.last_verdict import latest, told_at
-from dikast.core.runs.rubrics import load_rubrics
-from dikast.core.runs.run_files import PREFERENCES, RUBRICS, SUMMARY, write_checked
+from dikast.core.runs.rubrics import written_rubrics
+from dikast.core.runs.run_files import PREFERENCES, SUMMARY, write_checked
 from dikast.core.runs.schema import PreferenceLine, derived_lines
 from dikast.core.scale import Scale
 from dikast.core.verdict import DISAGREE, Question, Verdict
@@ -129,7 +129,7 @@ def panel_verdicts(runs: Sequence[Path]) -> Iterator[PanelVerdict]:
     joined: dict[Question, list[tuple[float | None, str | None]]] = {}
     scales: dict[Question, Scale] = {}
     for i, run in enumerate(runs):
-        rubrics = load_rubrics(run) if (run / RUBRICS).exists() else {}
+        rubrics = written_rubrics(run)
         for record in current_records(run):
             spelt = record["question"]
             question = Question(spelt["item"], spelt["criterion"], tuple(spelt["responses"]), spelt["sample"])

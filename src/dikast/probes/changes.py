@@ -221,7 +221,7 @@ def painted(words: str, folder: str) -> Change:
 
 
 def has_pictures(item: Item) -> bool:
-    """Whether the instruction has any image."""
+    """Whether the instruction shows a picture or a clip."""
     return any(isinstance(part, Image | Video) for turn in item.instruction for part in turn.content)
 
 

@@ -13,9 +13,10 @@ from dikast.core.part import text_of
 from dikast.core.rubric import Rubric
 from dikast.core.verdict import Preference, Status, Verdict
 from dikast.probes.catalogue import STEPS, Probe
+from dikast.probes.changes import has_pictures
 from dikast.probes.control import Control
 from dikast.probes.noise import Plain
-from dikast.probes.sets import BASE, SET, Asked, Set, gold_goodness, pictured, sets_of
+from dikast.probes.sets import BASE, SET, Asked, Set, gold_goodness, sets_of
 
 Floats = NDArray[np.float64]
 ORIGINAL = frozenset((BASE, SET, "side0", "side1"))
@@ -128,7 +129,7 @@ def _unspoilt(id: str) -> bool:
 def _kind(stem: str, variant: str, item: Item) -> str:
     """The kind of an original: its part, the number of labels, and whether it has an image."""
     part = stem.rsplit("-", 1)[-1] if variant == SET else ""
-    return f"{variant} {part} {_labels(item)} {'seen' if pictured(item) else 'read'}"
+    return f"{variant} {part} {_labels(item)} {'seen' if has_pictures(item) else 'read'}"
 
 
 def _first(stem: str) -> bool:

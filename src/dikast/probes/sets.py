@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from dikast.core.item import Item
-from dikast.core.part import Image, Video
 from dikast.core.rubric import Rubric
 from dikast.probes.catalogue import DROP, STEPS, Probe
-from dikast.probes.changes import gold_value
+from dikast.probes.changes import gold_value, has_pictures
 
 BASE = "base"
 SET = "set"  # the variant of items of the standard suite that are asked unchanged
@@ -85,11 +84,6 @@ def due_of(first: Item, second: Item, *, in_values: bool) -> float:
     return 0.0 if found[0] is None or found[1] is None else STEPS * (found[1] - found[0])
 
 
-def pictured(item: Item) -> bool:
-    """Whether the instruction shows a picture or a clip."""
-    return any(isinstance(part, Image | Video) for turn in item.instruction for part in turn.content)
-
-
 def gold_goodness(item: Item) -> float | None:
     """The goodness of the response by gold, 0 worst to 1 best."""
     return _gold_share(item, in_values=False)
@@ -143,7 +137,7 @@ def _evidence(probe: str, items: Mapping[str, Item]) -> list[Set]:
         found = _twos(items, BASE, "swapped")
     else:
         found = []
-    found = [each for each in found if pictured(items[each.asks[0][1]])]
+    found = [each for each in found if has_pictures(items[each.asks[0][1]])]
     for stem in _stems(items, probe):
         changed = f"{stem}~{probe}"
         first = f"{stem}~{SET}" if f"{stem}~{SET}" in items else f"{stem}~{BASE}"

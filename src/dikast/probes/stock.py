@@ -13,8 +13,8 @@ from dikast.core.item import Item
 from dikast.core.part import Image, Text, Video, text_of
 from dikast.core.rubric import Rubric
 from dikast.probes.catalogue import Probe, removed
-from dikast.probes.changes import Change, Subject, gold_value
-from dikast.probes.sets import BASE, SET, Part, due_of, pictured
+from dikast.probes.changes import Change, Subject, gold_value, has_pictures
+from dikast.probes.sets import BASE, SET, Part, due_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class Stock:
         wants = [] if len(makes) == 2 else [_base(subject)]
         for name, change in makes:
             if probe.name == "image-text":  # the image is drawn when it is asked
-                if not pictured(subject.item):
+                if not has_pictures(subject.item):
                     return None
                 wants.append(Want("absolute", f"{subject.item.id}~{name}", partial(_changed, change, subject, name)))
                 continue
@@ -123,7 +123,7 @@ class Stock:
         return [wants for _, wants in sorted(found, key=lambda each: -each[0])]
 
     def _evidence(self, probe: str) -> list[Candidate]:
-        evidence = {name: items for name, items in self._sets.get("evidence", {}).items() if pictured(items[0])}
+        evidence = {name: items for name, items in self._sets.get("evidence", {}).items() if has_pictures(items[0])}
         if not evidence:
             return self._own_evidence(probe)
         if probe == "image-swapped":
@@ -142,7 +142,7 @@ class Stock:
         """For items without gold for a changed image."""
         found: list[Candidate] = []
         for subject in self.subjects:
-            if not pictured(subject.item):
+            if not has_pictures(subject.item):
                 continue
             change = _with_pictures_of if probe == "image-swapped" else removed(self.folder)[probe]
             if probe == "image-swapped" and change(subject) is None:

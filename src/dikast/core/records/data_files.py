@@ -10,7 +10,6 @@ TABLES = tuple(
     f"{stem}{end}" for stem in ("metadata", "captions") for end in (".jsonl", ".json", ".csv", ".tsv", ".parquet")
 )
 TEXT_TABLE = "captions.txt"  # a table only where nothing else can be meant: such a file may hold any text
-_LISTED = 12  # names in a message
 
 
 def pictures_of(folder: Path) -> list[Path]:
@@ -26,8 +25,3 @@ def refuse_scripts(source: str, names: list[str]) -> None:
             f"{source}: a data set with a script ({scripts[0]}), and Dikast runs no foreign code: name a data file, or "
             "on the Hub the Parquet files made of it (`hf://datasets/ORG/NAME@~parquet`)"
         )
-
-
-def listing(names: list[str]) -> str:
-    """Names for a message."""
-    return ", ".join(names[:_LISTED]) + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")

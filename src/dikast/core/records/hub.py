@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qs, quote, unquote
 
 from dikast.core.errors import DataError, UserError, require
-from dikast.core.records.data_files import DATA, listing, refuse_scripts
+from dikast.core.records.data_files import DATA, refuse_scripts
 from dikast.core.secrets import without_secrets
-from dikast.core.text import hint, one_line, parse_located
+from dikast.core.text import hint, listing, one_line, parse_located
 
 _ADDRESS = re.compile(
     r"hf://datasets/(?P<repo>[^/@?]+/[^/@?]+)(@(?P<revision>[^/?]+))?(/(?P<path>[^?]*))?(\?(?P<query>.*))?"

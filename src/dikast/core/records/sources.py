@@ -15,9 +15,9 @@ from urllib.parse import unquote, urlsplit
 
 from dikast.core.errors import UserError
 from dikast.core.media.fetch import shown_url
-from dikast.core.records.data_files import DATA, TABLES, listing, pictures_of, refuse_scripts
+from dikast.core.records.data_files import DATA, TABLES, pictures_of, refuse_scripts
 from dikast.core.secrets import looks_secret, secret_parameter, without_secrets
-from dikast.core.text import in_shell, one_line
+from dikast.core.text import in_shell, listing, one_line
 
 _VARIABLES = {
     "hf": "HF_TOKEN=...", "s3": "AWS_ACCESS_KEY_ID=... AWS_SECRET_ACCESS_KEY=...",

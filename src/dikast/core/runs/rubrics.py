@@ -30,6 +30,19 @@ def load_rubrics(folder: Path) -> dict[str, Rubric]:
     return found
 
 
+def written_rubrics(folder: Path) -> dict[str, Rubric]:
+    """As `load_rubrics`; none where the run has not written any."""
+    return load_rubrics(folder) if (folder / RUBRICS).exists() else {}
+
+
+def readable_rubrics(folder: Path) -> dict[str, Rubric]:
+    """As `load_rubrics`; none where they cannot be read (the next run writes them again)."""
+    try:
+        return load_rubrics(folder)
+    except UserError:
+        return {}
+
+
 def load_sheets(folder: Path, rubrics: Mapping[str, Rubric]) -> dict[str, Sheet]:
     """The sheets that items of a run brought themselves, by the items' ids; `rubrics` as `load_rubrics` gives them."""
     path, found = folder / SHEETS, {}
@@ -44,8 +57,5 @@ def load_sheets(folder: Path, rubrics: Mapping[str, Rubric]) -> dict[str, Sheet]
 
 
 def scales_of(folder: Path) -> dict[str, Scale]:
-    """The scales of a run's rubrics by hash; none where they cannot be read (the next run writes them again)."""
-    try:
-        return {name: rubric.scale for name, rubric in load_rubrics(folder).items()}
-    except UserError:
-        return {}
+    """The scales of a run's rubrics by hash; none where they cannot be read."""
+    return {name: rubric.scale for name, rubric in readable_rubrics(folder).items()}

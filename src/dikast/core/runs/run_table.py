@@ -24,8 +24,8 @@ from dikast.core.records.writing import rebased
 from dikast.core.runs.as_judged import as_changed, is_as_judged
 from dikast.core.runs.current_verdicts import current_records
 from dikast.core.runs.judge_lock import damaged_lock, names_version, read_lock
-from dikast.core.runs.rubrics import load_rubrics
-from dikast.core.runs.run_files import COMBINED, PREFERENCES, RUBRICS, TOTALS
+from dikast.core.runs.rubrics import written_rubrics
+from dikast.core.runs.run_files import COMBINED, PREFERENCES, TOTALS
 from dikast.core.runs.schema import PanelLine, PreferenceLine, TotalLine, derived_lines, outcome_of
 from dikast.core.runs.table_columns import ITEM, JOINT, OF_AN_ORDER, ORDERS, SIDES, TOLD, is_own
 from dikast.core.scale import Scale
@@ -135,7 +135,7 @@ class RunTable:
                 yield {"question": {"responses": responses}, "hashes": {"item": content}}
 
     def _read_verdicts(self, database: sqlite3.Connection, number: int, run: JudgeRun) -> None:
-        rubrics = load_rubrics(run.folder) if (run.folder / RUBRICS).exists() else {}
+        rubrics = written_rubrics(run.folder)
         self._scales |= {(number, name): rubric.scale for name, rubric in rubrics.items()}
         places = {rubric.name: place for place, rubric in reversed(list(enumerate(rubrics.values())))}
         database.executemany(

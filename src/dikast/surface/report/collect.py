@@ -27,6 +27,7 @@ from dikast.core.records.files import KINDS
 from dikast.core.runs.current_verdicts import current_records, decoded_once
 from dikast.core.runs.folder_fault import fault_of
 from dikast.core.runs.judge_lock import check_version, kind_of, read_lock
+from dikast.core.runs.rubrics import written_rubrics
 from dikast.core.runs.run import Run
 from dikast.core.runs.run_files import AGAIN, GOLD, LOCK, SUMMARY, VERDICTS
 from dikast.core.runs.schema import summary_of
@@ -35,7 +36,7 @@ from dikast.core.text import counted, in_shell, nearest
 from dikast.core.verdict import Usage
 from dikast.judging.notes import notes_of
 from dikast.surface.report.by_length import by_length, length_alone, slope_on_length
-from dikast.surface.report.collecting.row_counts import RowCounts, gold_columns, rubrics_of
+from dikast.surface.report.collecting.row_counts import RowCounts, gold_columns
 from dikast.surface.report.collecting.run_page import RunPage
 from dikast.surface.report.contents import JudgedItems, Thumbs
 from dikast.surface.report.queue import RowReader
@@ -226,7 +227,7 @@ def _read(page: RunPage, asked: Asked, counts: "RowCounts | None") -> None:
     queued, sample, rest = counts.queue.rows(), counts.queue.sample(), counts.queue.rest()
     items = JudgedItems.of(page.folder, page.lock, asked.items, cure="name the file that was judged with --items")
     found = items.contents({row["item"] for row in (*queued, *sample)} | {each.item for each in counts.measured})
-    reading = RowReader(page.folder, page.lock, rubrics_of(page.folder), asked.redact)
+    reading = RowReader(page.folder, page.lock, written_rubrics(page.folder), asked.redact)
     thumbs = Thumbs(asked.pictures, page.lock)
     shown = list(reading.entries([*queued, *sample], found, thumbs))
     if found.told and not asked.redact:

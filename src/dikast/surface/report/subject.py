@@ -5,13 +5,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dikast.core.errors import UserError
 from dikast.core.rubric import Rubric
 from dikast.core.runs.judge_lock import read_lock
 from dikast.core.runs.last_verdict import LastVerdict, last_verdict
-from dikast.core.runs.rubrics import load_rubrics
+from dikast.core.runs.rubrics import readable_rubrics
 from dikast.core.runs.run import Run
-from dikast.core.runs.run_files import RUBRICS
 from dikast.core.text import counted
 from dikast.surface.report.collecting.run_page import RunPage
 
@@ -36,7 +34,7 @@ def subject(page: RunPage, *, redacted: bool) -> Subject:
     if page.panel and (judges := Run(folder).runs):  # its judges have seen the same items
         folder, lock = judges[0].folder, read_lock(judges[0].folder) or {}
     source = str(lock.get("items") or "") if folder.is_dir() else folder.name
-    found = {} if redacted else _rubrics(folder)
+    found = {} if redacted else readable_rubrics(folder)
     named = list({each.name: each for each in found.values()}.values())
     prompt = "" if redacted else prompt_of(page.lock.get("format"))
     data = "standard input" if source == "-" else source.rstrip("/").rsplit("/", 1)[-1] or "unknown"
@@ -61,13 +59,6 @@ def day_of(found: LastVerdict) -> str:
     """The day in UTC; "file of" a day where only the date of a file is known, which copying may have changed."""
     at = datetime.fromtimestamp(found.at, UTC)
     return f"{'' if found.recorded else 'file of '}{at.day} {at:%B %Y}"
-
-
-def _rubrics(folder: Path) -> dict[str, Rubric]:
-    try:
-        return load_rubrics(folder) if (folder / RUBRICS).exists() else {}
-    except UserError:
-        return {}
 
 
 def prompt_of(told: Any) -> str:

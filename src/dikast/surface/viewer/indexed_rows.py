@@ -10,8 +10,8 @@ import orjson
 
 from dikast.audit.tables.record_rows import GoldOfItems, gold_by_item
 from dikast.audit.tables.run_rows import ASKED_ONCE, JOINT, ORDERS, Pairs, RunRows, gold_scale_of, has_gold
-from dikast.core.runs.rubrics import load_rubrics
-from dikast.core.runs.run_files import GOLD, RUBRICS, VERDICTS
+from dikast.core.runs.rubrics import written_rubrics
+from dikast.core.runs.run_files import GOLD, VERDICTS
 from dikast.core.verdict import Status
 from dikast.surface.report.gaps import Scales, gap_of, label_of
 from dikast.surface.report.queue import anchor_of, kept_of
@@ -50,7 +50,7 @@ def indexed_rows(folder: Path) -> Iterator[IndexedRow]:
     """The rows of a run."""
     gold = gold_by_item(folder / GOLD, ["gold"]) if has_gold(folder) else GoldOfItems()
     rows = _AskedRows(str(folder), gold=gold, gold_scale=gold_scale_of(folder))
-    rubrics = load_rubrics(folder) if (folder / RUBRICS).exists() else {}
+    rubrics = written_rubrics(folder)
     scales = Scales({name: rubric.scale for name, rubric in rubrics.items()}, rows.gold_scale)
     starts = _starts(folder / VERDICTS)
     for row, _ in rows:

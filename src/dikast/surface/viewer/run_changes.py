@@ -5,11 +5,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dikast.core.errors import UserError
 from dikast.core.rubric import Rubric
 from dikast.core.runs.judge_lock import read_lock
-from dikast.core.runs.rubrics import load_rubrics
-from dikast.core.runs.run_files import RUBRICS
+from dikast.core.runs.rubrics import readable_rubrics
 from dikast.core.text import changed_lines
 from dikast.surface.viewer.run_index import Listed, RunIndex
 
@@ -161,11 +159,7 @@ def _prompt(lock: Mapping[str, Any]) -> str:
 
 
 def _rubrics(folder: Path) -> dict[str, str]:
-    try:
-        found = load_rubrics(folder) if (folder / RUBRICS).exists() else {}
-    except UserError:
-        return {}
-    return {rubric.name: _rubric(rubric) for rubric in found.values()}
+    return {rubric.name: _rubric(rubric) for rubric in readable_rubrics(folder).values()}
 
 
 def _rubric(rubric: Rubric) -> str:

@@ -10,11 +10,11 @@ from dikast.core.errors import UserError
 from dikast.core.runs.folder_fault import fault_of
 from dikast.core.runs.judge_lock import engine_of, kind_of, read_lock
 from dikast.core.runs.last_verdict import last_verdict, moment
-from dikast.core.runs.rubrics import load_rubrics
+from dikast.core.runs.rubrics import readable_rubrics
 from dikast.core.runs.run import Run
-from dikast.core.runs.run_files import KEYS, LOCK, RUBRICS, SUMMARY, VERDICTS
+from dikast.core.runs.run_files import KEYS, LOCK, SUMMARY, VERDICTS
 from dikast.core.runs.schema import summary_of
-from dikast.core.text import counted
+from dikast.core.text import counted, listing
 from dikast.core.verdict import DISAGREE, Status
 
 _MOST = 3  # criteria whose means are shown
@@ -192,13 +192,8 @@ def _rubric_names(folder: Path, lock: Mapping[str, Any]) -> str:
     rubric = lock.get("rubric")
     if isinstance(rubric, Mapping) and rubric.get("name"):
         return str(rubric["name"])
-    if not (folder / RUBRICS).exists():
-        return ""
-    try:
-        names = list(dict.fromkeys(each.name for each in load_rubrics(folder).values()))
-    except UserError:
-        return ""
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    names = list(dict.fromkeys(each.name for each in readable_rubrics(folder).values()))
+    return listing(names, 3)
 
 
 def figure_of(summary: Mapping[str, Any] | None) -> str:

@@ -16,12 +16,11 @@ from markupsafe import Markup
 
 from dikast.core.errors import DataError, UserError
 from dikast.core.html.page_templates import asset, asset_hash
-from dikast.core.rubric import Rubric
 from dikast.core.runs.as_judged import is_as_judged
 from dikast.core.runs.judge_lock import read_lock
 from dikast.core.runs.lines import open_line
-from dikast.core.runs.rubrics import load_rubrics
-from dikast.core.runs.run_files import RUBRICS, VERDICTS
+from dikast.core.runs.rubrics import readable_rubrics
+from dikast.core.runs.run_files import VERDICTS
 from dikast.surface.report.contents import MOST_PICTURES, ExactPrompts, JudgedItems, Thumbs
 from dikast.surface.report.page import ROOM, page_environment
 from dikast.surface.report.queue import Entry, add_texts, entry_of, no_prompt, place_of
@@ -221,7 +220,7 @@ class ViewerPages:
         contents = JudgedItems.of(folder, lock, str(moved or ""), cure=_CURE).contents([str(kept["item"])])
         item = contents.items.get(str(kept["item"]))
         prompt = no_prompt if item is None else partial(ExactPrompts(lock).of, item)
-        entry = entry_of(kept, verdicts, _rubrics(folder), prompt, redact=False)
+        entry = entry_of(kept, verdicts, readable_rubrics(folder), prompt, redact=False)
         if item is not None and not is_as_judged(item, verdicts):
             contents.changed.add(item.id)
         elif item is not None:
@@ -261,13 +260,6 @@ def _verdict_at(folder: Path, offset: int) -> dict[str, Any]:
             return open_line(file.readline(), path=str(path), line=0)[0]
     except (OSError, DataError):
         raise NotHere("The run was written again: load the page again in a moment.") from None
-
-
-def _rubrics(folder: Path) -> dict[str, Rubric]:
-    try:
-        return load_rubrics(folder) if (folder / RUBRICS).exists() else {}
-    except UserError:
-        return {}
 
 
 def _at(query: Query, count: int, address: str, given: tuple[tuple[str, str], ...]) -> At:

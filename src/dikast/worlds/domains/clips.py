@@ -1,6 +1,5 @@
 """The domain of clips: four to eight frames in which things move, appear and change colour, and claims about that."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,7 +8,7 @@ from dikast.worlds.domains import clip_graph as facts
 from dikast.worlds.domains.clip_graph import DIRECTIONS, STEPS, Clip, Event, phrase
 from dikast.worlds.domains.protocol import Claim, ClaimFinding, Draft, Picture, Slot, State
 from dikast.worlds.domains.scene_graph import GONE, Thing, legal
-from dikast.worlds.domains.vocabulary import COLOURS, HELD_OUT_PAIRS, SHAPES, SIZES, TEXTURES, colour_steps
+from dikast.worlds.domains.vocabulary import COLOURS, HELD_OUT_PAIRS, SHAPES, SIZES, TEXTURES, colour_steps, sentence_of
 from dikast.worlds.drawing.raster import draw_scene
 
 _KINDS = ("move", "appear", "recolour")
@@ -63,7 +62,6 @@ _ABOUT = {
     "turns": ("what colour the {} turns", "What colour does the {} turn?"),
     "appears": ("the {} that appears", "Does a {} appear, and in which colour?"),
 }
-_AN = re.compile(r"\b([Aa]) (?=[aeiou])")
 
 
 @dataclass(slots=True)
@@ -200,8 +198,7 @@ class Clips:
 
     def say(self, claim: Claim, voice: int) -> str:
         """The claim as a sentence."""
-        text = _AN.sub(r"\1n ", _TEMPLATES[claim.kind][voice].format(a=claim.args[0], b=claim.args[1]))
-        return text[0].upper() + text[1:]
+        return sentence_of(_TEMPLATES[claim.kind][voice], *claim.args)
 
     def measure(self, claim: Claim, graph: Clip) -> ClaimFinding:
         """The truth about a claim in any clip."""

@@ -3,7 +3,6 @@
 Every requested change is a claim, correct if it was made as requested. Unrequested changes are counted by thing.
 """
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,7 +10,16 @@ from typing import Any
 from dikast.worlds.domains.edit_states import MADE, NOT_MADE, OTHERWISE, SAID, EditDraft, evened, owed_most
 from dikast.worlds.domains.protocol import Claim, ClaimFinding, Draft, Picture, Slot, State
 from dikast.worlds.domains.scene_graph import Scene, Thing, legal
-from dikast.worlds.domains.vocabulary import COLOURS, HELD_OUT_PAIRS, REGIONS, SHAPES, SIZES, TEXTURES, region_of
+from dikast.worlds.domains.vocabulary import (
+    COLOURS,
+    HELD_OUT_PAIRS,
+    REGIONS,
+    SHAPES,
+    SIZES,
+    TEXTURES,
+    region_of,
+    sentence_of,
+)
 from dikast.worlds.drawing.raster import draw_scene
 from dikast.worlds.sampling.rng import Stream
 
@@ -52,7 +60,6 @@ _TEMPLATES: dict[str, tuple[str, ...]] = {
 }
 _TEMPLATES["resize"] = tuple(text.replace("colour", "size") for text in _TEMPLATES["recolour"])
 _TEMPLATES["retexture"] = tuple(text.replace("colour", "texture") for text in _TEMPLATES["recolour"])
-_AN = re.compile(r"\b([Aa]) (?=[aeiou])")
 
 
 @dataclass(slots=True)
@@ -171,8 +178,7 @@ class Retouch:
 
     def say(self, claim: Claim, voice: int) -> str:
         """The request as a sentence."""
-        text = _AN.sub(r"\1n ", _TEMPLATES[claim.kind][voice].format(a=claim.args[0], b=claim.args[1]))
-        return text[0].upper() + text[1:]
+        return sentence_of(_TEMPLATES[claim.kind][voice], *claim.args)
 
     def measure(self, claim: Claim, graph: Retouched) -> ClaimFinding:
         """Whether the requested change was made."""

@@ -1,5 +1,8 @@
 """The vocabulary of scenes: properties of things, held-out pairs, and distances between words."""
 
+import re
+
+_AN = re.compile(r"\b([Aa]) (?=[aeiou])")
 SHAPES = ("circle", "square", "triangle", "diamond", "cross", "star", "ring", "heart")
 COLOURS = ("red", "orange", "yellow", "green", "teal", "blue", "purple", "pink")  # in the order of the colour wheel
 SIZES = ("small", "medium", "large")
@@ -15,6 +18,12 @@ HELD_OUT_PAIRS = frozenset(
     [(COLOURS[(3 * i + 1) % 8], shape) for i, shape in enumerate(SHAPES)]
     + [(COLOURS[(3 * i + 4) % 8], shape) for i, shape in enumerate(SHAPES) if i % 2 == 0]
 )
+
+
+def sentence_of(template: str, first: object, second: object) -> str:
+    """A sentence about two things: `a` before a vowel becomes `an`, and the first letter is a capital."""
+    text = _AN.sub(r"\1n ", template.format(a=first, b=second))
+    return text[0].upper() + text[1:]
 
 
 def colour_steps(a: str, b: str) -> int:

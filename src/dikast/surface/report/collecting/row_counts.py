@@ -4,14 +4,12 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from dikast.audit.plan import AuditPlan
 from dikast.audit.tables.run_rows import JOINT, LABELS, ORDERS, RunRows
-from dikast.core.rubric import Rubric
-from dikast.core.runs.rubrics import load_rubrics
-from dikast.core.runs.run_files import KEYS, RUBRICS
+from dikast.core.runs.rubrics import written_rubrics
+from dikast.core.runs.run_files import KEYS
 from dikast.core.text import counted
 from dikast.core.verdict import DISAGREE
 from dikast.surface.report.by_length import Measured
@@ -47,7 +45,7 @@ class RowCounts:
     @classmethod
     def of(cls, page: RunPage, asked: Asked, rows: RunRows) -> "RowCounts":
         """Empty counts for the rows of a page."""
-        rubrics = rubrics_of(page.folder)
+        rubrics = written_rubrics(page.folder)
         scales = Scales({name: rubric.scale for name, rubric in rubrics.items()}, rows.gold_scale)
         column = gold_columns(asked.plan)[0]
         return cls(
@@ -119,11 +117,6 @@ class RowCounts:
 def gold_columns(plan: AuditPlan) -> list[str]:
     """The names of the columns of gold."""
     return [name.partition("@")[0] for name in plan.gold] or ["gold"]
-
-
-def rubrics_of(folder: Path) -> dict[str, Rubric]:
-    """Hash -> rubric, of those the run wrote down."""
-    return load_rubrics(folder) if (folder / RUBRICS).exists() else {}
 
 
 def _in_order(label: str) -> tuple[int, float, str]:
