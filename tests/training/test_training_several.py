@@ -47,7 +47,9 @@ def launched(config: Path, shipped: str, folder: Path) -> dict[str, object]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "changed", [{}, {"optimizer": "muon"}, {"precision": "bf16-master"}], ids=["adamw", "muon", "bf16-master"]
+    "changed",
+    [{}, {"optimizer": "muon"}, {"precision": "bf16-master"}, {"train": "projector"}],
+    ids=["adamw", "muon", "bf16-master", "projector"],
 )
 def test_two_processes_with_fsdp2_end_with_the_weights_of_one(
     changed: dict[str, str], write_config: Write, tmp_path: Path
