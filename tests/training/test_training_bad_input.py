@@ -1,6 +1,7 @@
 """Errors that stop a run name the row, the cause and the cure, and leave the last good checkpoint intact."""
 
 import json
+import os
 import shutil
 import sys
 from collections.abc import Callable
@@ -397,3 +398,15 @@ def test_a_warmup_longer_than_the_run_is_told_before_it_trains(
     assert "'warmup' of 50 steps, and the run has" in said[0]
     assert "never reaches 0.001" in said[0]
     assert told[0] >= 1
+
+
+@pytest.mark.parametrize("field", ["items", "formats", "eval"])
+def test_a_pipe_in_a_configuration_is_refused_and_not_waited_for(
+    field: str, spoiled: Callable[..., dict[str, Any]], write_config: Write, tmp_path: Path
+) -> None:
+    """The training waited for ever for somebody to write into it."""
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    named = [str(tmp_path / "pipe.jsonl")]
+    data = spoiled(**{} if field == "eval" else {field: named})
+    with pytest.raises(UserError, match=r"pipe\.jsonl is a pipe or a device, .*: name a file"):
+        sft(write_config(data=[data], **{"eval": {"items": named}} if field == "eval" else {}))

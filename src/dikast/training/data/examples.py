@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import takewhile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from dikast.core.part import Content, Image, Text, Turn, Video
 from dikast.core.records.files import folder_of
 from dikast.core.records.items import read_items
 from dikast.core.records.reading import read_records
+from dikast.core.records.sources import is_data
 from dikast.core.rubric import Rubric, Sheet, load_rubric
 from dikast.core.verdict import Claim
 from dikast.corpus.schemas.talk import taught_rows
@@ -51,15 +53,23 @@ class Example:
 
 
 def files_of(config: Config, patterns: tuple[str, ...]) -> list[str]:
-    """The files that match the patterns, in order; UserError for a pattern without a match."""
+    """The files that match the patterns, in order; UserError where one has no match, or is a pipe or a device."""
     found: list[str] = []
     for pattern in patterns:
         path = str(config.path(pattern))
         files = sorted(glob.glob(path)) if glob.has_magic(path) else [path]
         if not files:
             raise UserError(f"{pattern}: no file matches this pattern")
+        for file in files:
+            _refuse_pipe(Path(file))
         found.extend(files)
     return found
+
+
+def _refuse_pipe(path: Path) -> None:
+    """UserError for a pipe or a device that a configuration names: reading one may never end."""
+    if path.exists() and not is_data(path):
+        raise UserError(f"{path} is a pipe or a device, and training reads its files several times: name a file")
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,6 +319,7 @@ def _grey(width: int, height: int) -> Image:
 def named_format(config: Config, name: str) -> str:
     """The path of a format's file beside the configuration, or the format's name."""
     path = config.path(name)
+    _refuse_pipe(path)
     return str(path) if path.is_file() else name
 
 
