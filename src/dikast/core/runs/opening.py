@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dikast.core.errors import DataError
 from dikast.core.output_folder import move
-from dikast.core.runs.judge_lock import newer
+from dikast.core.runs.judge_lock import check_version, newer
 from dikast.core.runs.lines import is_sealed
 from dikast.core.runs.run_files import CHECKSUMS, NOTES, VERDICTS, changed_files, forget_missing, remove
 from dikast.core.text import in_shell
@@ -16,7 +16,11 @@ UNCHECKED = "the file is missing, although it was written: files it covers are r
 
 
 def tell_reader(folder: Path) -> None:
-    """Warn, once in this process, where a newer version wrote the run, and where its checksums are gone."""
+    """Warn, once in this process, where a newer version wrote the run, and where its checksums are gone.
+
+    DataError where it wrote it in a form that this version may misread.
+    """
+    check_version(folder)
     if (found := newer(folder)) is not None:
         _warn(str(found))
     if checksums_are_gone(folder):

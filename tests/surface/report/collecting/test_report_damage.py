@@ -109,10 +109,13 @@ def test_a_folder_of_a_newer_version_is_refused_as_elsewhere(whole: Path, tmp_pa
     run = Path(shutil.copytree(whole, tmp_path / "run"))
     _newer(run / "judge.lock.json")
     told = "field 'schema': the run folder has version 7, and this Dikast reads up to 1: update Dikast"
-    for command in (("report", run, "-o", tmp_path / "r.html"), ("replay", run, "--out", tmp_path / "again")):
+    for command in (
+        ("report", run, "-o", tmp_path / "r.html"), ("replay", run, "--out", tmp_path / "again"), ("audit", run),
+        ("export", run, tmp_path / "v.csv"),
+    ):  # fmt: skip
         done = runs.dikast_here(*command)
         assert (done.returncode, told in done.stderr) == (2, True), (command, done.stderr)
-    assert not (tmp_path / "r.html").exists()
+    assert not [path for name in ("r.html", "v.csv") if (path := tmp_path / name).exists()]
 
 
 def test_runs_of_different_items_stand_by_themselves(whole: Path, tmp_path: Path) -> None:
