@@ -90,8 +90,9 @@ def collect(folder: Path, asked: Asked, rival: Path | None = None) -> RunPage:
     try:
         page.audit = _audited(page, asked.plan, rival if rival is not None and _alike(page, rival) else None, watch)
     except (DataError, UserError, OSError) as error:
-        if asked.plan.gold or asked.plan.gold_file is not None or asked.plan.by:
-            raise  # a mistake in the options, reported as `dikast audit` does
+        options = asked.plan.gold or asked.plan.gold_file is not None or asked.plan.by
+        if options or _is_gone(folder, error):
+            raise  # a mistake in the options is reported as `dikast audit` does
         page.missing.append(f"no audit: {error}")
         if isinstance(error, DataError) and error.line is not None and Path(error.path or "").name == VERDICTS:
             page.damaged = f"{VERDICTS} is damaged at line {error.line}; `dikast doctor {in_shell(folder)} --repair`"
@@ -105,8 +106,15 @@ def collect(folder: Path, asked: Asked, rival: Path | None = None) -> RunPage:
     try:
         _read(page, asked, counts if page.audit is not None else None)
     except (DataError, UserError, OSError) as error:
+        if _is_gone(folder, error):
+            raise
         page.missing.append(f"no queue: {error}")
     return page
+
+
+def _is_gone(folder: Path, error: Exception) -> bool:
+    """Whether the run was removed or moved while it was read: nothing is damaged then, and there is no page."""
+    return isinstance(error, OSError) and not (folder / VERDICTS).exists()
 
 
 def collect_panel(folder: Path, asked: Asked) -> RunPage:
