@@ -5,6 +5,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,9 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from dikast.core.errors import UserError
+from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item, item_from
-from dikast.core.part import Content, Text, text_of
+from dikast.core.part import Content, Text, Turn, text_of
 from dikast.core.records import read_items, read_records
 from dikast.corpus.convert import to_record
 from dikast.corpus.schemas import get_schema, guess_schema
@@ -196,7 +197,7 @@ def test_matching_length_on_a_judge_that_likes_it_long(tmp_path: Path) -> None:
     told = CliRunner().invoke(
         app, ["prefs", str(tmp_path / "run"), "--format", "trl", "--out", str(tmp_path / "p.jsonl"), "--match-length"]
     )
-    assert "left out: 20 (no pair with the opposite difference in length)" in told.output
+    assert "left out: 20 (so that the others differ in length as much one way as the other)" in told.output
     assert "longer in 10 pairs, shorter in 10: on average 0.0 [-9.6, 9.6] words longer" in told.output
 
 
@@ -335,6 +336,46 @@ def test_rows_of_trl_are_messages_with_parts_only_where_their_pictures_need_a_pl
                 map_of(turn.content) for turn in pair.item.instruction
             ]
             assert [text_of(each) for each in read.responses] == ["It is good.", "It is wrong."]
+
+
+@pytest.mark.parametrize("form", ["verl", "llamafactory", "llamafactory-kto", "swift"])
+def test_rows_with_and_without_pictures_keep_their_pictures(form: str, mixed: list[Pair], tmp_path: Path) -> None:
+    """The column of verl's table and the entry of LLaMA-Factory followed the first row, which has none here."""
+    out = tmp_path / f"pairs.{'parquet' if form == 'verl' else 'json'}"
+    write_preferences(mixed, out, form)
+    rows = [dict(row) for row, _ in read_records(out)]
+    assert [len(row["images"]) for row in rows] == [n for n in (0, 1, 1, 1) for _ in range(1 + form.endswith("kto"))]
+    read = [item_from({"id": "x", **to_record(row, get_schema(SCHEMA_OF[form]))}) for row in rows]
+    assert [len(item.images) for item in read] == [len(row["images"]) for row in rows]
+    write_preferences(mixed[:1] * 2, out, form)
+    assert all("images" not in row for row, _ in read_records(out))
+    if form.startswith("llamafactory"):
+        columns = json.loads((tmp_path / "dataset_info.json").read_text())["pairs"]["columns"]
+        assert "images" not in columns
+
+
+@pytest.mark.parametrize("form", sorted(SCHEMA_OF))
+def test_a_context_is_in_the_prompt(form: str, mixed: list[Pair], tmp_path: Path) -> None:
+    """Two prompts that differ in their context alone were the same prompt, with opposite preferences."""
+    pair = replace(mixed[0], item=replace(mixed[0].item, context=(Text("Only odd ones."),)))
+    out = tmp_path / f"pairs.{'parquet' if form == 'verl' else 'json'}"
+    write_preferences([pair], out, form)
+    row = next(dict(each) for each, _ in read_records(out))
+    assert "Only odd ones.\\n\\nName a prime." in orjson.dumps(row, default=str).decode()
+
+
+@pytest.mark.parametrize("form", sorted(SCHEMA_OF))
+def test_a_text_with_the_mark_of_a_picture_is_refused_where_a_form_has_it(
+    form: str, mixed: list[Pair], tmp_path: Path
+) -> None:
+    asked = replace(mixed[0].item, instruction=(Turn("user", (Text("What is <image> in HTML?"),)),))
+    out = tmp_path / f"pairs.{'parquet' if form == 'verl' else 'json'}"
+    pair = replace(mixed[0], item=asked)
+    if form in ("trl", "kto", "openrlhf"):
+        assert write_preferences([pair], out, form)
+        return
+    with pytest.raises(DataError, match="holds '<image>', which this form has for a picture: use --format trl"):
+        write_preferences([pair], out, form)
 
 
 def map_of(content: Content) -> list[str]:

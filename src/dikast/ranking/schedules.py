@@ -210,5 +210,5 @@ def schedule_named(name: str) -> Schedule:
             f" name one of {', '.join(SCHEDULES)}"
         )
     if name not in SCHEDULES:
-        raise UserError(f"schedule {hint(name, list(SCHEDULES))}")
+        raise UserError(f"there is no schedule {name!r:.40}: {hint(name, list(SCHEDULES))}")
     return SCHEDULES[name]

@@ -66,7 +66,10 @@ def prefs(
     if found.one_order:
         echo("each pair was asked in one order only: what the judge prefers may be the first slot", err=True)
     if found.unmatched:
-        echo(f"left out: {found.unmatched:,} (no pair with the opposite difference in length)", err=True)
+        echo(
+            f"left out: {found.unmatched:,} (so that the others differ in length as much one way as the other)",
+            err=True,
+        )
     echo(
         f"the chosen response is longer in {told['chosen_longer']:,} pairs, shorter in {told['chosen_shorter']:,}:"
         f" on average {found.words_longer:.1f} words longer",

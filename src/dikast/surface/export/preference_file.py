@@ -12,7 +12,7 @@ from dikast.core.errors import DataError, UserError, require
 from dikast.core.item import Item
 from dikast.core.media import image_file, resolved
 from dikast.core.output_folder import refuse_address, replacing
-from dikast.core.part import STORES, Content, Image, Turn
+from dikast.core.part import STORES, Content, Image, Text, Turn
 from dikast.core.records import write_file, write_records
 from dikast.core.records.files import kind_of
 from dikast.core.text import near_miss
@@ -23,7 +23,9 @@ SCHEMA_OF = {
     "trl": "trl-preference", "kto": "trl-kto", "llava": "llava-preference", "llamafactory": "llamafactory",
     "llamafactory-kto": "llamafactory-kto", "swift": "swift", "verl": "verl", "openrlhf": "openrlhf",
 }  # fmt: skip
-_OF_TRL = ("trl", "kto")
+_OF_PARTS = ("trl", "kto", "openrlhf")  # a picture is a part of a message, or there is none
+_OTHERWISE = ("llava", "openrlhf")  # one `image` or none
+_MARK = "<image>"
 _MARKED = ("kto", "llamafactory-kto")
 _KINDS = {"verl": "parquet", "llava": "json", "llamafactory": "json", "llamafactory-kto": "json"}
 
@@ -32,9 +34,10 @@ def write_preferences(pairs: Sequence[Pair], out: str | Path, form: str) -> int:
     """Write pairs in a trainer's form; returns the number of rows.
 
     Paths of pictures are absolute; pictures inside items are written as files beside `out`, in `NAME-images`. verl's
-    file is Parquet, LLaMA-Factory's JSON, which is also entered in `dataset_info.json` beside it. In trl's forms rows
-    without pictures have an empty `images` where others have some, as its collators need. UserError for a form or a
-    suffix that do not fit.
+    file is Parquet, LLaMA-Factory's JSON, which is also entered in `dataset_info.json` beside it. Where some rows show
+    pictures, all have `images`, if empty ones, as collators and tables need. A context stands before the question, in
+    its turn. UserError for a form or a suffix that do not fit, DataError for a text that holds `<image>` where a form
+    has that for a picture.
     """
     refuse_address(out)
     if form not in SCHEMA_OF:
@@ -48,11 +51,13 @@ def write_preferences(pairs: Sequence[Pair], out: str | Path, form: str) -> int:
     schema = get_schema(SCHEMA_OF[form])
     images = path.parent / f"{path.name.split('.')[0]}-images"
 
-    some_show = form in _OF_TRL and any(pair.item.images for pair in pairs)
+    some_show = form not in _OTHERWISE and any(pair.item.images for pair in pairs)
 
     def rows() -> Iterator[dict[str, Any]]:
         for pair in pairs:
             for item in _marked(pair.item) if form in _MARKED else [pair.item]:
+                if form not in _OF_PARTS:
+                    _check_marks(item)
                 row = schema.writes(_placed(item, images)) | ({"margin": pair.margin} if form == "openrlhf" else {})
                 yield {**row, "images": row.get("images", [])} if some_show else row
 
@@ -60,7 +65,7 @@ def write_preferences(pairs: Sequence[Pair], out: str | Path, form: str) -> int:
         return _write_nested(path, list(rows()))
     n = write_records(path, rows())
     if form.startswith("llamafactory"):
-        _enter(path, form)
+        _enter(path, form, images=some_show)
     return n
 
 
@@ -78,7 +83,21 @@ def _placed(item: Item, folder: Path) -> Item:
 
     if item.videos:
         raise DataError(f"item {item.id!r} shows a video, and these forms hold pictures", field="instruction")
-    return replace(item, instruction=tuple(Turn(turn.role, moved(turn.content)) for turn in item.instruction))
+    turns = list(item.instruction)
+    if item.context:
+        last = max((place for place, turn in enumerate(turns) if turn.role == "user"), default=len(turns))
+        asked = (Text("\n\n"), *turns[last].content) if last < len(turns) else ()
+        turns[last : last + 1] = [Turn("user", (*item.context, *asked))]
+    placed = tuple(Turn(turn.role, moved(turn.content)) for turn in turns)
+    return replace(item, instruction=placed, context=None)
+
+
+def _check_marks(item: Item) -> None:
+    """DataError for an item whose texts hold what stands for a picture: it would move a picture there, or lack one."""
+    contents = [*(turn.content for turn in item.instruction), *item.responses, item.context or ()]
+    if any(isinstance(part, Text) and _MARK in part.text for content in contents for part in content):
+        told = f"item {item.id!r}: a text holds {_MARK!r}, which this form has for a picture: use --format trl, or"
+        raise DataError(f"{told} change the text and judge it again")
 
 
 def _image(image: Image, folder: Path) -> Image:
@@ -103,7 +122,7 @@ def _write_nested(path: Path, rows: list[dict[str, Any]]) -> int:
     return len(rows)
 
 
-def _enter(path: Path, form: str) -> None:
+def _enter(path: Path, form: str, *, images: bool) -> None:
     """Enter the file in `dataset_info.json` beside it, other entries left as they are."""
     info = path.parent / "dataset_info.json"
     try:
@@ -112,7 +131,7 @@ def _enter(path: Path, form: str) -> None:
         raise DataError(f"cannot be read as JSON ({error}): repair it or remove it", path=str(info)) from None
     if not isinstance(known, dict):
         raise DataError("is not a JSON object of data sets: repair it or remove it", path=str(info))
-    columns = {"messages": "conversations", "images": "images"}
+    columns = {"messages": "conversations", **({"images": "images"} if images else {})}
     columns |= {"kto_tag": "kto_tag"} if form.endswith("kto") else {"chosen": "chosen", "rejected": "rejected"}
     entry: dict[str, Any] = {"file_name": path.name, "formatting": "sharegpt", "columns": columns}
     if not form.endswith("kto"):
