@@ -98,11 +98,15 @@ class Baselines:
 
         None where either is unknown. The judge's own row is against all raters together, whose errors cancel out.
         """
-        found = {row.key: row.statistics.get(statistic) for row in self.rows}
-        judge, among = found.get("judge_rater"), found.get("raters")
+        judge = next((row.statistics.get(statistic) for row in self.rows if row.key == "judge_rater"), None)
+        among = self.among_people(statistic)
         if judge is None or among is None or math.isnan(judge.value) or math.isnan(among.value):
             return None
         return judge, among
+
+    def among_people(self, statistic: str) -> Estimate | None:
+        """One rater against another, which may be undefined; None where there is one rater."""
+        return next((row.statistics.get(statistic) for row in self.rows if row.key == "raters"), None)
 
 
 @dataclass(frozen=True, slots=True)

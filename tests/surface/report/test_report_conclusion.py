@@ -3,6 +3,7 @@
 import math
 import random
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -159,6 +160,43 @@ def test_what_is_said_of_people_is_what_the_interval_shows(low: float, high: flo
     found = Estimate((low + high) / 2, 50, low, high)
     beside = None if math.isnan(people) else (found, Estimate(people, 50))
     assert _against_people("r", found, beside).text.startswith(told)
+
+
+def test_people_who_do_not_agree_with_each_other_are_no_measure(tmp_path: Path) -> None:
+    """Each was green: a rater whose scale is turned round, one who always says 3, ten rows with two raters."""
+    draw = random.Random(3)
+
+    def light(name: str, second: Callable[[int, int], object], n: int = 200) -> Conclusion:
+        told = []
+        for k in range(n):
+            first = draw.choice((1, 2, 3, 4, 5))
+            told.append({"score": first if draw.random() < 0.95 else 3, "human_1": first, "human_2": second(k, first)})
+        file = runs.write_jsonl(tmp_path / f"{name}.jsonl", told)
+        plan = AuditPlan(file, score="score", gold=("human_1", "human_2"), draws=100, scale=Scale.parse("1-5"))
+        return of_judge(collect_table(file, Asked(plan)))
+
+    assert light("turned", lambda k, first: 6 - first if k % 5 else first).light != "green"
+    constant = light("constant", lambda k, first: 3)
+    assert (constant.light, constant.why) == ("amber", "one rater's agreement with another is undefined")
+    few = light("few", lambda k, first: first if k < 10 else None)
+    assert (few.light, few.why) == ("amber", "fewer than 30 comparisons of one rater with another")
+    assert "(n 10)" in few.text
+    assert light("alike", lambda k, first: first).light == "green"
+
+
+def test_a_correlation_of_1_by_one_row_is_not_green(tmp_path: Path) -> None:
+    rows = [{"score": 1 if k else 5, "human": 1 if k else 5} for k in range(200)]
+    file = runs.write_jsonl(tmp_path / "rare.jsonl", rows)
+    found = of_judge(
+        collect_table(file, Asked(AuditPlan(file, score="score", gold=("human",), draws=100, scale=Scale.parse("1-5"))))
+    )
+    assert (found.light, found.text[:37]) == ("amber", "How sure the agreement is cannot be t")
+    assert "undefined in more than a tenth of the draws" in found.why
+
+
+def test_failures_of_pairs_are_told_as_pairs(tmp_path: Path) -> None:
+    found = conclusion(compared(tmp_path, "mock:oracle,failing=.6", runs.of_systems(60, 1.0)))
+    assert re.match(r"Do not use: \d+% \[\d+%, \d+%\] of the pairs got no verdict", found.text)
 
 
 def test_the_judge_is_set_against_one_rater_as_people_are(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 Floats = NDArray[np.float64]
+EVERY_DRAW_ALIKE = "every draw alike"
 _BATCH = 4_000_000  # weights held at once: 32 MB
 
 
@@ -65,7 +66,7 @@ class Resampling:
             return "all rows are of one cluster"
         if int(np.isnan(draws).sum()) > 0.1 * len(draws):
             return "undefined in more than a tenth of the draws, where all scores or all gold are equal"
-        return "every draw alike"
+        return EVERY_DRAW_ALIKE
 
 
 def _expanded(level: float, groups: int) -> float:

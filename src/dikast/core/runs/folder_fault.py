@@ -36,7 +36,7 @@ def fault_of(folder: Path) -> str:
     """
     for name in _FILES:
         if (folder / name).exists() and not (folder / name).is_file():
-            return f"{name} is not a file: remove it, and {AGAIN}"
+            return f"{name} is not a file: remove it, and {_ASKED if name == VERDICTS else AGAIN}"
     if (told := damaged_lock(folder) or unreadable(folder)) is not None:
         return str(told)
     if read_lock(folder) is None and not is_kept(folder):

@@ -54,7 +54,7 @@ def sentence(page: RunPage) -> str:
         return f"There are no results: {page.damaged}." if page.damaged else "There are no results for this judge yet."
     failures = audit.result(Failures)
     failed = failures.failed if failures else None
-    what = "pairs" if page.pairwise else "questions"
+    what = page.unit
     if page.unfinished:
         what += f" asked so far ({page.answered:,} of {page.planned:,} planned questions)"
     by_order = page.pairwise and not page.one_order and not page.panel

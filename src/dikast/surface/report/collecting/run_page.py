@@ -70,6 +70,11 @@ class RunPage:
         return self.kind == "pairwise"
 
     @property
+    def unit(self) -> str:
+        """What verdicts are of: a pair has one if both of its orders have."""
+        return "pairs" if self.pairwise else "questions"
+
+    @property
     def chosen(self) -> bool:
         """Whether choices are compared with gold: verdicts of pairs, or what follows from two graded responses."""
         return self.pairwise or (self.audit is not None and self.audit.result(Accuracy) is not None)

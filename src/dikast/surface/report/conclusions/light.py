@@ -29,7 +29,7 @@ def lost_told(page: RunPage) -> str:
     failures = page.audit.result(Failures) if page.audit else None
     if failures is None or not failures.failed.value > LOST:
         return ""
-    return f"{failures.failed.value:.0%} of the questions got no verdict, more than {LOST:.0%}"
+    return f"{failures.failed.value:.0%} of the {page.unit} got no verdict, more than {LOST:.0%}"
 
 
 def so_far(page: RunPage, found: Conclusion, name: str = "the run") -> Conclusion:

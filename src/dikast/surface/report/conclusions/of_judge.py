@@ -5,6 +5,7 @@ import math
 from dikast.audit.estimate import Estimate
 from dikast.audit.rendering import Audit
 from dikast.audit.results import Agreement, Baselines, Failures, Orders
+from dikast.audit.statistics.intervals import EVERY_DRAW_ALIKE
 from dikast.core.confidence import ALIKE
 from dikast.core.text import counted
 from dikast.surface.report.collecting.run_page import RunPage
@@ -77,10 +78,14 @@ def _of_agreement(page: RunPage, audit: Audit, name: str, found: Estimate) -> Co
         return Conclusion("red", told, why)
     if lost := lost_told(page):
         return Conclusion("amber", f"Better than a judge that ignores the input, with gaps. {figure}", lost)
-    if math.isnan(found.low) and (page.chosen or found.value < 1 - ALIKE):
+    if math.isnan(found.low) and (page.chosen or not _is_sure(found)):
         told = f"How sure the agreement is cannot be told. {figure}"
         return Conclusion("amber", told, f"there is no interval: {_none_why(found)}")
-    said = _against_people(figure, found, people := beside.people(column) if beside else None)
+    people = beside.people(column) if beside else None
+    if people is None and beside is not None and beside.among_people(column) is not None:
+        told = f"Better than a judge that ignores the input; how well people agree is not known. {figure}"
+        return Conclusion("amber", told, "one rater's agreement with another is undefined")
+    said = _against_people(figure, found, people)
     if said.light != "green":
         return said
     if not page.chosen:
@@ -122,6 +127,11 @@ def _inverted(found: Estimate) -> bool:
     return found.high < 0 or (math.isnan(found.low) and found.value < -1 + ALIKE)
 
 
+def _is_sure(found: Estimate) -> bool:
+    """Whether an agreement has an interval, or is 1 in every draw."""
+    return not math.isnan(found.low) or (found.value >= 1 - ALIKE and found.note in ("", EVERY_DRAW_ALIKE))
+
+
 def _none_why(found: Estimate) -> str:
     return found.note or "too few rows, or every draw alike"
 
@@ -131,8 +141,8 @@ def unanswered(page: RunPage) -> Conclusion | None:
     failures = page.audit.result(Failures) if page.audit is not None else None
     if failures is None or not failures.failed.value > 0.5:
         return None
-    told = f"Do not use: {percent_told(failures.failed)} of the questions got no verdict"
-    return Conclusion("red", told, "more than half of the questions got no verdict")
+    told = f"Do not use: {percent_told(failures.failed)} of the {page.unit} got no verdict"
+    return Conclusion("red", told, f"more than half of the {page.unit} got no verdict")
 
 
 def _against_people(figure: str, found: Estimate, people: tuple[Estimate, Estimate] | None) -> Conclusion:
@@ -143,8 +153,18 @@ def _against_people(figure: str, found: Estimate, people: tuple[Estimate, Estima
     """
     if people is not None:
         judge, among = people
-        beside = f"with one person {figure_told(judge)}, people among themselves {figure_told(among)}. {figure}"
-        if judge.low >= among.value - MARGIN:
+        beside = f"with one person {figure_told(judge)}, people among themselves {figure_told(among)}"
+        beside += f" (n {among.n:,}). {figure}"
+        if among.n < FEW:
+            told = f"Better than chance; too few rows to say how well people agree: {beside}"
+            return Conclusion("amber", told, f"fewer than {FEW} comparisons of one rater with another")
+        if not _is_sure(judge):
+            told = f"Better than chance; how sure the agreement with one person is cannot be told: {beside}"
+            return Conclusion("amber", told, f"there is no interval: {_none_why(judge)}")
+        if among.low <= 0:
+            told = f"Better than chance, but people are not shown to agree with each other: {beside}"
+            return Conclusion("amber", told, "the interval of one rater against another does not lie above 0")
+        if (judge.value if math.isnan(judge.low) else judge.low) >= among.value - MARGIN:
             told = f"Agrees with people about as well as they agree with each other: {beside}"
             why = f"the low end of the judge against one rater lies at most {MARGIN:g} below one rater against another"
             return Conclusion("green", told, why)
