@@ -153,7 +153,7 @@ class Answers:
             try:
                 read = read_after_marker(text, places, readout.marker, readout.labels, self.seen)
             except NoDistribution as flaw:
-                self._no_distribution(flaw)
+                self.notice("few_listed" if isinstance(flaw, TooFewListed) else "no_distribution")
                 return Completion(request.key, text, finish, usage=usage, unread=str(flaw))
             unread = ""
             if read is None and readout.marker.rstrip() in text:
@@ -163,9 +163,6 @@ class Answers:
             return Completion(request.key, text, finish, read, marker, usage=usage, unread=unread)
         return self._continued(request, readout, text, places, usage)
 
-    def _no_distribution(self, flaw: NoDistribution) -> None:
-        self.notice("few_listed" if isinstance(flaw, TooFewListed) else "no_distribution")
-
     def _continued(
         self, request: Request, readout: Readout, text: str, places: list[Place], usage: Usage
     ) -> Completion | None:
@@ -173,9 +170,11 @@ class Answers:
         read, unread = None, ""
         try:
             read = read_at_start(places, readout.labels, self.seen) if places else None
+        except TooFewListed as flaw:  # it goes on with something else than a label
+            unread = str(flaw)
         except NoDistribution as flaw:
             unread = str(flaw)
-            self._no_distribution(flaw)
+            self.notice("no_distribution")
         if read is not None and (self.continues or mass_of(read) >= _SURE):
             return Completion(request.key, "", "stop", read, "forced", usage=usage)
         if not self.continues and not _states(text, readout.labels):
