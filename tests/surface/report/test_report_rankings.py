@@ -71,7 +71,7 @@ def test_orders_that_gaps_or_doubts_remain_on_are_amber(tmp_path: Path) -> None:
     for name, judge, n, told, why in (
         ("few", "mock:oracle", 12, "Too few items to conclude anything. ", "fewer than 30 items"),
         ("gaps", "mock:oracle,failing=.15", 40, "Finds the best response more often than chance, with",
-         "of the questions got no verdict, more than 5%"),
+         "of the pairs got no verdict, more than 5%"),
         ("weak", "mock:oracle,r=.5", 40, "Finds the best response more often than chance; whether often enough cannot",
          "the interval reaches below 80%"),
     ):  # fmt: skip
@@ -84,7 +84,7 @@ def test_verdicts_that_are_not_there_come_first(tmp_path: Path) -> None:
     page = page_of(ranked(tmp_path, "mock:oracle,r=.9,failing=.8"))
     assert conclusion(page) == of_judge(page)
     assert conclusion(page).text.startswith("Do not use: ")
-    assert conclusion(page).why == "more than half of the questions got no verdict"
+    assert conclusion(page).why == "more than half of the pairs got no verdict"
 
 
 @pytest.mark.parametrize(("n", "gold"), [(12, True), (40, False)])
