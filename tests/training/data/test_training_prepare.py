@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import orjson
@@ -15,6 +15,7 @@ from transformers import AutoTokenizer
 
 from dikast.training.config import load_config
 from dikast.training.data import prepare
+from dikast.training.data.examples import rows_of_file
 from dikast.training.data.prepare import data_hash, prepare_shards
 from dikast.training.data.shards import Shards
 from dikast.training.log import read_log
@@ -60,6 +61,24 @@ def test_slices_of_one_file_give_what_the_whole_file_gives(
     assert (len(whole), len(whole.parts), len(cut.parts)) == (12, 1, 3)
     assert told(cut) == told(whole)
     assert sorted(path.name for path in cut.folder.glob("s*.json")) == ["shown-00000.json"]
+
+
+def test_a_file_is_read_once_to_count_and_once_to_prepare_its_slices(
+    write_config: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each slice read all rows before it again: of a million rows a hundred times as many."""
+    taken: list[object] = []
+
+    def counted(*given: object, **more: object) -> Iterator[object]:
+        for row in rows_of_file(*given, **more):  # type: ignore[arg-type]
+            taken.append(row)
+            yield row
+
+    monkeypatch.setattr(prepare, "rows_of_file", counted)
+    monkeypatch.setattr(prepare, "_SLICE", 2)
+    cut = prepared(write_config())
+    assert (len(cut), len(cut.parts)) == (12, 6)
+    assert len(taken) == 2 * 12
 
 
 def test_a_killed_preparation_goes_on_behind_its_finished_slices(

@@ -127,17 +127,15 @@ def _make(config: Config, loaded: Loaded, folder: Path) -> int:
     slices = _slices(config)
     due = [each for each in slices if _slice_made(folder, each) is None]
     kept = {f"{each.number:05d}" for each in slices if each not in due}
-    for path in [
-        *folder.glob("shard-*"),
-        *folder.glob("shown-*"),
-    ]:  # of an interrupted slice, and of an interrupted end
+    for path in (*folder.glob("shard-*"), *folder.glob("shown-*")):  # of an interrupted slice, or of an interrupted end
         if path.is_file():
             path.unlink()
         elif path.name.split("-")[1] not in kept:
             shutil.rmtree(path)
     if config.workers == 1 or len(due) <= 1:
+        reader = _Reader(config)
         for each in due:
-            _prepare_slice(config, loaded, folder, each)
+            _prepare_slice(config, loaded, folder, each, reader.rows(each))
     else:
         with worker_pool(min(config.workers, len(due))) as pool:
             list(pool.map(partial(_work, config, folder), due))
@@ -178,7 +176,22 @@ def _slice_made(folder: Path, each: Slice) -> dict[str, Any] | None:
     return told if told["slice"] == [each.start, each.rows] else None
 
 
-_opened: list[Loaded] = []  # of this worker: a model without weights, opened once
+class _Reader:
+    """Reads slices that come in their order: each unit once, however many slices of it there are."""
+
+    def __init__(self, config: Config) -> None:
+        self._config, self._of, self._at = config, -1, 0
+        self._rows: Iterator[ExampleRow] = iter(())
+
+    def rows(self, each: Slice) -> Iterator[ExampleRow]:
+        """The rows of a slice, which are taken before those of the next."""
+        if each.of != self._of:
+            self._rows, self._of, self._at = _rows(self._config, each.unit), each.of, 0
+        skipped, self._at = each.start - self._at, each.start + each.rows
+        return islice(self._rows, skipped, skipped + each.rows)
+
+
+_opened: list[tuple[Loaded, _Reader]] = []  # of this worker: a model without weights, opened once, and its reader
 
 
 def _work(config: Config, folder: Path, job: Slice) -> None:
@@ -188,15 +201,16 @@ def _work(config: Config, folder: Path, job: Slice) -> None:
 
     if not _opened:
         torch.set_num_threads(1)
-        _opened.append(open_blank(config))
-    _prepare_slice(config, _opened[0], folder, job)
+        _opened.append((open_blank(config), _Reader(config)))
+    loaded, reader = _opened[0]
+    _prepare_slice(config, loaded, folder, job, reader.rows(job))
 
 
-def _prepare_slice(config: Config, loaded: Loaded, folder: Path, job: Slice) -> None:
+def _prepare_slice(config: Config, loaded: Loaded, folder: Path, job: Slice, rows: Iterator[ExampleRow]) -> None:
     asker, end = asker_of(config), end_of_reply(loaded)
     writer, count, find = ShardWriter(folder, job.number), 0, config.label_loss_weight != 1
     shown: dict[tuple[str, str, int | None], str] = {}
-    for row in islice(_rows(config, job.unit), job.start, job.start + job.rows):
+    for row in rows:
         for example in asker.examples(row):
             encoded = encode(example, loaded, end=end, most=config.max_tokens, find_label=find)
             writer.add(example.id, example.origin, encoded, opening=_opening(example))
