@@ -179,7 +179,7 @@ def test_people_who_do_not_agree_with_each_other_are_no_measure(tmp_path: Path) 
     constant = light("constant", lambda k, first: 3)
     assert (constant.light, constant.why) == ("amber", "one rater's agreement with another is undefined")
     few = light("few", lambda k, first: first if k < 10 else None)
-    assert (few.light, few.why) == ("amber", "fewer than 30 comparisons of one rater with another")
+    assert (few.light, few.why) == ("amber", "fewer than 30 rows that all raters rated")
     assert "(n 10)" in few.text
     assert light("alike", lambda k, first: first).light == "green"
 

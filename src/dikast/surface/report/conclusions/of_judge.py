@@ -156,8 +156,8 @@ def _against_people(figure: str, found: Estimate, people: tuple[Estimate, Estima
         beside = f"with one person {figure_told(judge)}, people among themselves {figure_told(among)}"
         beside += f" (n {among.n:,}). {figure}"
         if among.n < FEW:
-            told = f"Better than chance; too few rows to say how well people agree: {beside}"
-            return Conclusion("amber", told, f"fewer than {FEW} comparisons of one rater with another")
+            told = f"Better than chance; too few rows that all raters rated to say how well people agree: {beside}"
+            return Conclusion("amber", told, f"fewer than {FEW} rows that all raters rated")
         if not _is_sure(judge):
             told = f"Better than chance; how sure the agreement with one person is cannot be told: {beside}"
             return Conclusion("amber", told, f"there is no interval: {_none_why(judge)}")
