@@ -32,11 +32,7 @@ SINCE = {
 }
 """As `since`, of names that are recognised since a later version than the first."""
 SYSTEM = ("system", "model", "model_id", "model_name", "generator")
-_FIRST = {
-    "instruction": 4,
-    "response": 6,
-    "image": 7,
-}  # number of clear names; the last means the field only if no other does
+_FIRST = {"instruction": 4, "response": 6, "image": 7}  # clear names; the last means the field only if no other does
 _SAID, _END = "|".join((*PAIRS[:5], "reply", "text")), rf"[{_LETTERS}]|\d{{1,3}}"
 _PART = re.compile(
     rf"({'|'.join(PAIRS)})_?({_END})|({_WHO})_?({_END})_({_SAID})|({_SAID})_({_WHO})_?({_END})"  # answer_a, answer1
