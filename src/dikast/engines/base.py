@@ -112,7 +112,8 @@ class Engine(Protocol):
     `formats`, the formats its model was taught by their kind (`absolute`, `pairwise`), which a
     judge then asks in unless others are given; `thinking`, the tokens that every request allows for reasoning in
     addition to its `max_tokens`, which budgets and dry runs count; and `notes`, warnings for readers of the verdicts,
-    each with the number of questions it applies to so far; they are copied to the summary of a run.
+    each with the number of questions it applies to so far, which stands in the place of a "{n}" in its text; they are
+    copied to the summary of a run.
     """
 
     name: str

@@ -32,6 +32,13 @@ class Wrapper(Closing):
         return self.engine.versions()
 
 
+def notes_in_words(engine: object, before: Mapping[str, int] | None = None) -> list[str]:
+    """What an engine's notes say that it had not said `before`; "{n}" in a note becomes how often, since then."""
+    counts: Mapping[str, int] = getattr(engine, "notes", {})
+    new = {note: n - (before or {}).get(note, 0) for note, n in counts.items()}
+    return [note.replace("{n}", f"{n:,}") for note, n in new.items() if n > 0]
+
+
 def found_in(engine: object, name: str, otherwise: Any) -> Any:
     """An attribute of the engine, or of the first one inside it that has it."""
     while engine is not None:

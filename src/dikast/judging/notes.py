@@ -8,7 +8,7 @@ import orjson
 from dikast.core.errors import is_machine_error
 from dikast.core.runs.run_files import NOTES, write_checked
 from dikast.engines.base import Engine
-from dikast.engines.wrapper import found_in
+from dikast.engines.wrapper import found_in, notes_in_words
 
 
 class EngineNotes:
@@ -18,18 +18,15 @@ class EngineNotes:
     """
 
     def __init__(self, folder: Path, engine: Engine) -> None:
-        self._path, self._engine, self._before = folder / NOTES, engine, dict(_counts(engine))
-        self.told = notes_of(folder).get(engine.name, [])
+        self._path, self._engine = folder / NOTES, engine
+        self._before: Mapping[str, int] = dict(getattr(engine, "notes", {}))
+        self._earlier = self.told = notes_of(folder).get(engine.name, [])
 
     def keep(self) -> None:
         """Write the engine's new notes."""
-        new = [
-            note
-            for note, count in _counts(self._engine).items()
-            if count > self._before.get(note, 0) and note not in self.told
-        ]
-        if new:
-            self.told = [*self.told, *new]
+        told = list(dict.fromkeys((*self._earlier, *notes_in_words(self._engine, self._before))))
+        if told != self.told:
+            self.told = told
             value = {**notes_of(self._path.parent), self._engine.name: self.told}
             write_checked(self._path, orjson.dumps(value, option=orjson.OPT_INDENT_2) + b"\n")
 
@@ -60,8 +57,3 @@ def notes_of(folder: Path) -> dict[str, list[str]]:
             raise
         return {}
     return value if isinstance(value, dict) else {}
-
-
-def _counts(engine: Engine) -> dict[str, int]:
-    found: dict[str, int] = getattr(engine, "notes", {})
-    return found

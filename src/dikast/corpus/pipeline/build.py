@@ -23,7 +23,7 @@ from dikast.engines.http.prices import Price
 from dikast.engines.http.providers import PROVIDERS
 from dikast.engines.priced import Priced, price_of_engine
 from dikast.engines.spec import parse_spec
-from dikast.engines.wrapper import found_in
+from dikast.engines.wrapper import found_in, notes_in_words
 
 _SERVERS = ("http", "https", *PROVIDERS)
 LOCK, REPORT = "build.json", "report.json"
@@ -82,7 +82,7 @@ def _build(
         kind.run(run, recipe.options)
         run.check_in_place()
     finally:
-        run.built.notes += list(getattr(engine, "notes", {}))
+        run.built.notes += notes_in_words(engine)
         if folder.is_dir():  # else its own error is the one to tell
             write_checked(folder / REPORT, orjson.dumps(run.built.to_dict(), option=orjson.OPT_INDENT_2))
     return run.built

@@ -184,7 +184,7 @@ class RayEngine(Closing):
         for answered in self._told.values():
             found.update(answered.notes)
         if self._asked_again:
-            found[f"{self._asked_again:,} questions were asked again, since a worker died"] = self._asked_again
+            found["{n} questions were asked again, since a worker died"] = self._asked_again
         return dict(found)
 
     @property
