@@ -75,6 +75,9 @@ class Arranger:
             asked = any(text_of(turn.content).strip() for turn in found.instruction)
             alone = not asked and bool(found.responses and self.reading.names)
             self.reading.bare, self.reading.pictured = alone and not found.images, alone and bool(found.images)
+            if alone and self.reading.names > 6:
+                inside = (cures.asked_inside(*each) for each in record.value.items())
+                self.reading.asked_inside = self._to_run(next(filter(None, inside), ""))
             self.reading.systems = system_columns(found) if self.reading.names else ()
             if self.reading.names > 6 and not found.images:
                 names = (each for each, cell in record.value.items() if cures.is_picture(cell))
@@ -158,7 +161,7 @@ class Arranger:
         if lists and self.reading.names > 5:
             if "responses" not in value or len(columns) == len(said):
                 at, names = columns[lists[0]], [self._columns.get(each) or each for each in columns]
-                told = cures.several_texts(names, names[lists[0]], has_id="id" in record.value)
+                told = cures.several_texts(names, names[lists[0]], record.value)
             else:
                 at = self._columns.get("responses") or "responses"
                 told = f"response {lists[0]} of {at!r} is itself a list of texts: write each response as one text"
@@ -210,7 +213,7 @@ class Arranger:
         kind = form_of(self._path).kind if os.path.isfile(self._path) else ""
         if kind == "json" and "(jq " in cure:
             return cures.seeing_records(cure, jq_to_records(self._path))
-        return cures.with_table_written(cure) if kind == "parquet" else cure
+        return cures.with_table_written(cure, kind) if kind in ("parquet", "csv", "tsv") else cure
 
     def _guessed(self, shape: Recognised, record: Record) -> Any:
         """What the column says that gold is guessed from, or the columns of outcomes; None without any."""

@@ -17,7 +17,7 @@ _SAID = re.compile(
 )
 _ASKED = re.compile(
     r"prompt|question|query|instruct|task|input|context|document|passage|article|source|request|user|human|customer|"
-    r"problem|ticket|message|history|frage|pregunta|domanda|pergunta|_q_"
+    r"problem|ticket|message|history|_post_|frage|pregunta|domanda|pergunta|_q_"
 )
 _ASIDE = re.compile(
     r"_(id|uid|key|index|idx|url|link|date|time|timestamp|created|updated|lang|language|split|category|topic|label|score|"
@@ -202,20 +202,45 @@ def nested_cure(column: str, value: object) -> str:
     return f"{column!r} holds {told} (jq -c '{made}' FILE > OTHER.jsonl)" if column.isidentifier() else ""
 
 
-def several_texts(responses: Sequence[str], column: str, *, has_id: bool) -> str:
-    """What to say of a `column`, one of those of the `responses`, that holds a list of texts instead of one text."""
+def several_texts(responses: Sequence[str], column: str, value: Mapping[str, object]) -> str:
+    """What to say of a `column`, one of those of the `responses`, that holds a list of texts instead of one text in the
+    record `value`.
+    """
     told = f"{column!r} holds a list of texts where one response is needed"
     if len(responses) == 1:
+        turns = (each for each, cell in value.items() if each != column and _as_long(cell, value[column]))
+        if asked := next(turns, ""):
+            user, said = (f".[{json.dumps(each)}]" for each in (asked, column))
+            made = '{role: "user", content: .[0]}, {role: "assistant", content: .[1]}'
+            made = f". + {{messages: [[{user}, {said}] | transpose[] | {made}]}} | del({user}, {said})"
+            told += f": where {asked!r} and {column!r} are the turns of a conversation, write it as one"
+            return f"{told} (jq -c '{made}' FILE > OTHER.jsonl)"
         made = f"""[.[{json.dumps(column)}]] | flatten | join("\\n")"""
         told += f": if each is a response, {in_words([('responses', column)])} judges each; if they are parts of one,"
         return f"{told} join them (jq -c '. + {{{json.dumps(column)}: ({made})}}' FILE > OTHER.jsonl)"
     each = "".join(f" | ([$r[{json.dumps(name)}]] | flatten[]) as $v{i}" for i, name in enumerate(responses))
     made = ", ".join(f"{json.dumps(name)}: $v{i}" for i, name in enumerate(responses))
-    command = f". as $r{each} | $r + {{{made}}}{' | del(.id)' * has_id}"
+    command = f". as $r{each} | $r + {{{made}}}{' | del(.id)' * ('id' in value)}"
     exploded = "".join(f".explode({name!r})" for name in responses)
     told += ": if each is a response, give each combination a row of its own"
     told += f" (jq -c {shlex.quote(command)} FILE > OTHER.jsonl), in pandas with frame{exploded}"
-    return told + ".drop(columns='id')" * has_id
+    return told + ".drop(columns='id')" * ("id" in value)
+
+
+def _as_long(cell: object, other: object) -> bool:
+    """Whether both are lists of the same number of texts."""
+    lists = [each for each in (cell, other) if isinstance(each, list | tuple) and all(isinstance(t, str) for t in each)]
+    return len(lists) == 2 and len(lists[0]) == len(lists[1])
+
+
+def asked_inside(column: str, value: object) -> str:
+    """The cure for an object that holds what was asked, as the end of a message; "" for anything else."""
+    texts = [str(name) for name, each in value.items() if isinstance(each, str)] if isinstance(value, Mapping) else []
+    asked = next((name for name in texts if _speaks_of(name, _ASKED) and not _speaks_of(name, _ASIDE)), "")
+    if not asked or not column.isidentifier():
+        return ""
+    told = f"{column!r} holds {asked!r}: make columns of its members (jq -c '. + .{column}' FILE > OTHER.jsonl) if"
+    return f"{told} {asked!r} is what was asked"
 
 
 def member_cure(column: str, cell: Mapping[str, object]) -> str:
@@ -293,8 +318,9 @@ def seeing_records(told: str, records: str) -> str:
     return f"{start}{jq}{options}{quote}{records}{program}" if jq and " FILE " not in options else told
 
 
-def with_table_written(told: str) -> str:
-    """The commands of a message about a Parquet file, which jq cannot read: first the table is written as JSON."""
-    written = "pandas.read_parquet('FILE').to_json('FILE.jsonl', orient='records', lines=True)"
+def with_table_written(told: str, kind: str) -> str:
+    """The commands of a message about a `parquet` or `csv` file, which jq cannot read: it is first written as JSON."""
+    read = "read_parquet('FILE')" if kind == "parquet" else "read_csv('FILE', sep=None, engine='python')"
+    written = f"pandas.{read}.to_json('FILE.jsonl', orient='records', lines=True)"
     start, jq, command = told.partition("(jq ")
     return f'{start}(python -c "import pandas; {written}" && jq {command.replace("FILE", "FILE.jsonl")}' if jq else told

@@ -1,10 +1,12 @@
 """Rows as public data sets have them, judged without a flag."""
 
 import json
+import os
 import re
 import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,8 @@ from dikast.core.part import text_of
 from dikast.core.records import Arrangement, scan_items, systems_of
 from dikast.core.records.column_names import recognise, since
 from runs import dikast_here
+
+BIN = Path(sys.executable).parent  # of the python that commands name
 
 
 def read(folder: Path, *rows: dict[str, Any] | str, names: int | None = None) -> tuple[list[Item], Arrangement]:
@@ -281,3 +285,39 @@ def test_columns_that_are_proposed(needed: int, header: str, row: str, flags: di
     _, reading = read(tmp_path, header, row)
     named = reading.lacking(needed).partition("name it with ")[2].partition(", or add")[0]
     assert dict(each.split("=") for each in shlex.split(named)[1::2]) == flags
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="the commands are of jq")
+@pytest.mark.parametrize(
+    ("rows", "asked", "said"),
+    [
+        ([{"id": "1", "prompt": ["q1", "q2"], "response": ["a1", "a2"]}],
+         ["user: q1", "assistant: a1", "user: q2"], "a2"),  # a conversation by its turns, as MT-Bench has it
+        ([{"info": {"id": "t3", "post": "q", "title": "Help"}, "response": "a"}], ["user: q"], "a"),
+        ([{"conversation_id": 3, "role": "user", "content": "q"},
+          {"conversation_id": 3, "role": "assistant", "content": "a"}], ["user: q"], "a"),  # a log
+        (["session,from,value", "3,human,q", "3,gpt,a"], ["user: q"], "a"),
+    ],
+)  # fmt: skip
+def test_conversations_in_pieces_have_a_command_that_works(
+    rows: list[Any], asked: list[str], said: str, tmp_path: Path
+) -> None:
+    try:
+        _, reading = read(tmp_path, *rows)
+        told = reading.mapping_line()
+    except DataError as error:
+        told = str(error)
+    command = re.search(r"\(((?:python -c .*)?jq -c.* > OTHER\.jsonl)\)", told)
+    assert command, told
+    path = "a.csv" if isinstance(rows[0], str) else "a.jsonl"
+    made = re.sub(r"\bFILE\b", path, command[1])
+    subprocess.run(
+        made, shell=True, cwd=tmp_path, check=True, env={**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}
+    )
+    reading = Arrangement()
+    (item,) = scan_items(str(tmp_path / "OTHER.jsonl"), {}, reading)
+    if "--map" in (more := reading.mapping_line()):  # what the next message names
+        columns = dict(each.split("=") for each in re.findall(r"--map (\S+)", more))
+        (item,) = scan_items(str(tmp_path / "OTHER.jsonl"), columns)
+    assert isinstance(item, Item)
+    assert spoken(item) == (asked, [said])

@@ -30,6 +30,7 @@ class Arrangement:
     systems: tuple[str, ...] = ()  # the columns that name the systems of the first item's responses
     bare: bool = False  # whether the first item has a response, but neither an instruction nor images
     pictured: bool = False  # as `bare`, of an item with images
+    asked_inside: str = ""  # the cure for what was asked inside an object, where the first item has no instruction
     named: dict[str, str] = field(default_factory=dict)  # the field of each column that was named
     pictures: str = ""  # a column with names of pictures, which the first item does not show
     dialogues: bool | None = None  # whether the responses of the first record are dialogues written out as text
@@ -63,13 +64,18 @@ class Arrangement:
             told += (
                 f"{'; ' * bool(told)}{' and '.join(map(repr, more))} may hold a response too: {self._all_with(more)}"
             )
-        if (self.bare or self.pictured) and (
-            prompt := cures.likely_instruction(left, self.lengths, speaking=self.pictured)
-        ):
+        if cure := self._no_instruction(left):
             shown = "the pictures and the response" if self.pictured else "the response"
-            alone = f"no instruction, so the judge sees {shown} alone: {in_words([('instruction', prompt)])} if"
-            told += f"{'; ' * bool(told)}{alone} {prompt!r} is what was asked"
+            told += f"{'; ' * bool(told)}no instruction, so the judge sees {shown} alone: {cure}"
         return told
+
+    def _no_instruction(self, left: list[str]) -> str:
+        """Where the instruction may be that the first item lacks; "" where nothing looks like one."""
+        if not (self.bare or self.pictured):
+            return ""
+        if prompt := cures.likely_instruction(left, self.lengths, speaking=self.pictured or bool(self.asked_inside)):
+            return f"{in_words([('instruction', prompt)])} if {prompt!r} is what was asked"
+        return self.asked_inside
 
     def _left_of_models(self, left: list[str]) -> list[str]:
         """Columns of text beside those that are responses since they are called like models."""

@@ -1,13 +1,18 @@
 """Records of other programs whose texts lie inside lists and objects, with the command that makes columns of them."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
-from dikast.core.item import NAMES
+from dikast.core.item import NAMES, plain_name
+from dikast.core.records.conversations import turns_in
 from dikast.core.records.shapes.wrapped_tables import records_in_members
 from dikast.core.runs.judge_lock import NAMES_OF
 
 _ABSENT: Any = object()
+_SPEAKERS = ("user", "human", "assistant", "system", "gpt", "bot", "model")
+_OF_A_TALK = re.compile(r"(?:(?:conversation|conv|dialog|dialogue|session|thread|chat|talk|request|trace)_?)?(?:uu)?id|"
+                        r"conversation|dialogue|session|thread|chat")  # fmt: skip
 _JOINED = (
     """jq -c --slurpfile q QUESTIONS '. as $a | $q[] | select(.question_id == $a.question_id) | {id:"""
     """ "\\(.question_id)", instruction: .turns[0], response: $a.choices[0].turns[0], model: $a.model_id}' ANSWERS >"""
@@ -117,6 +122,8 @@ def foreign_record(value: Mapping[str, Any], names: int = NAMES_OF) -> str:
     if names > 6 and "orig_criteria" in value and {"orig_response", "orig_response_A"} & value.keys():
         told = "a row of Prometheus's collections, whose question, response and rubric stand in columns of their own"
         return f"{told}: make items of it (dikast corpus convert FILE OTHER.jsonl --to dikast)"
+    if names > 6 and (told := _single_turn(value)):
+        return told
     if isinstance(value.get("fields"), dict) and isinstance(value.get("responses"), dict):
         return "an Argilla record: make its fields columns (jq -c '{id} + .fields' FILE > OTHER.jsonl)"
     if "_task_hash" in value and value.get("answer") in ("accept", "reject", "ignore"):
@@ -134,6 +141,19 @@ def foreign_record(value: Mapping[str, Any], names: int = NAMES_OF) -> str:
         if not any(each is _ABSENT for each in found) and any(isinstance(each, list | dict) for each in found):
             return f"{told}: make its texts columns ({command})"
     return ""
+
+
+def _single_turn(value: Mapping[str, Any]) -> str:
+    """What to say of a record that is one message of a conversation; "" for any other."""
+    if not (turns_in(dict(value)) and str(value.get("role", value.get("from"))).casefold() in _SPEAKERS):
+        return ""
+    of = next((each for each in value if _OF_A_TALK.fullmatch(plain_name(each)) and each.isidentifier()), "")
+    if not of:
+        return "one message of a conversation, and no column says of which: write a conversation a row (messages)"
+    role, content = (next(each for each in both if each in value) for both in (("role", "from"), ("content", "value")))
+    made = f"group_by(.{of})[] | {{id: .[0].{of}, messages: map({{role: .{role}, content: .{content}}})}}"
+    told = "one message of a conversation: write a conversation a row, its messages in the order of the file"
+    return f"{told} (jq -cs '{made}' FILE > OTHER.jsonl)"
 
 
 def _member(value: Any, path: str) -> Any:
