@@ -92,7 +92,7 @@ def audit_rows(plan: AuditPlan, watch: Watch | None = None, *, beside: Sequence[
     if not tables:
         raise UserError(f"{plan.file}: name a column of verdicts with --score, of gold with --gold, or both")
     told = dataclasses.replace(asked, scale=data.plan.scale)
-    return Audit(str(plan.file), len(data), tuple(tables), tuple(data.notes), told.to_dict()), data
+    return Audit(str(plan.file), len(data), tuple(tables), tuple(data.notes), told.to_dict(), data.repeats), data
 
 
 def _choices(plan: AuditPlan, data: Data, taken: Sequence[str]) -> Iterator[Table]:

@@ -22,6 +22,12 @@ class Estimate:
     dropped: int = 0
     note: str = ""
     whole: bool = False  # a rank: value and ends are integers
+    groups: int | None = None  # how many clusters the observations form; None where each is drawn by itself
+
+    @property
+    def independent(self) -> int:
+        """How many observations, or clusters of them, are independent of each other."""
+        return self.n if self.groups is None else self.groups
 
     @property
     def half_width(self) -> float:
@@ -39,6 +45,7 @@ class Estimate:
             "dropped": self.dropped,
             "method": self.method,
             **({"note": self.note} if self.note else {}),
+            **({"groups": self.groups} if self.groups is not None else {}),
         }
 
     def __format__(self, spec: str) -> str:

@@ -70,7 +70,8 @@ class Audit:
     """The complete result of an audit of `source`.
 
     `rows` counts the records read, `tables` start with failures; `notes` count dropped, unmatched and duplicate rows.
-    `plan` holds the settings (columns, rules, draws, seed), as JSON values.
+    `plan` holds the settings (columns, rules, draws, seed), as JSON values. `repeats`: a column that seems to name the
+    items, and how many values the rows share; None where there is none, or rows of one value are drawn together.
     """
 
     source: str
@@ -78,6 +79,7 @@ class Audit:
     tables: tuple[Table, ...]
     notes: tuple[str, ...]
     plan: dict[str, Any]
+    repeats: tuple[str, int] | None = None
 
     def __repr__(self) -> str:
         names = ", ".join(table.name for table in self.tables)

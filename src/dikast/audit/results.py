@@ -279,7 +279,8 @@ class Meeting:
 
     `orders`: the same where the first was shown first, and where it was shown second; () where orders are not known or
     only one was asked. `disagree`: the share of pairs whose orders disagree. `gold`: the share that the first wins by
-    gold, of the pairs that have it; None where there is none.
+    gold, of the pairs that have it, with a verdict or without; None where there is none. `lost`: `rate` if the first
+    had lost, and if it had won, every pair without a verdict; () where all have one.
     """
 
     first: str
@@ -288,11 +289,13 @@ class Meeting:
     orders: tuple[Estimate, ...] = ()
     disagree: Estimate | None = None
     gold: Estimate | None = None
+    lost: tuple[Estimate, ...] = ()
 
     def turned(self) -> "Meeting":
         """The same from the second system's view."""
         orders, gold = tuple(map(_rest, self.orders[::-1])), None if self.gold is None else _rest(self.gold)
-        return Meeting(self.second, self.first, _rest(self.rate), orders, self.disagree, gold)
+        lost = tuple(map(_rest, self.lost[::-1]))
+        return Meeting(self.second, self.first, _rest(self.rate), orders, self.disagree, gold, lost)
 
     @property
     def decided(self) -> bool:
@@ -317,7 +320,9 @@ class HeadToHead:
 class Leaderboard:
     """Systems by their mean score, the best first; `lead`: the first minus the second on the same prompts, if known.
 
-    `gold_lead`: the same difference by gold, on the prompts that have it for both; None where there is none.
+    `gold_lead`: the same difference by gold, on the prompts that have it for both, with a verdict or without; None
+    where there is none. `least_lead`: `lead` if each response of the two without a verdict had the worst score for the
+    first: its own the worst of the scale (of all scores without one), the second's the best; None where all have one.
     `equal_lead`: the same difference if the responses of both were equally long; None where lengths are not known.
     `weights`: what each criterion counts in the score of a response, in words; "" where criteria count alike.
     """
@@ -327,6 +332,7 @@ class Leaderboard:
     weights: str = ""
     gold_lead: Estimate | None = None
     equal_lead: Estimate | None = None
+    least_lead: Estimate | None = None
 
 
 @dataclass(frozen=True, slots=True)

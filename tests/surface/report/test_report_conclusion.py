@@ -125,7 +125,7 @@ def test_lights_of_a_judge(judge: str, light: str, words: str, tmp_path: Path) -
 
 def test_few_rows_conclude_nothing(tmp_path: Path) -> None:
     found = of_judge(graded(tmp_path, "mock:oracle", runs.rows(12)))
-    assert (found.light, found.text[:12]) == ("amber", "Too few rows")
+    assert (found.light, found.text[:12]) == ("amber", "Too few item")
 
 
 def test_against_people(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_people_who_do_not_agree_with_each_other_are_no_measure(tmp_path: Path) 
     constant = light("constant", lambda k, first: 3)
     assert (constant.light, constant.why) == ("amber", "one rater's agreement with another is undefined")
     few = light("few", lambda k, first: first if k < 10 else None)
-    assert (few.light, few.why) == ("amber", "fewer than 30 rows that all raters rated")
+    assert (few.light, few.why) == ("amber", "fewer than 30 items that all raters rated")
     assert "(n 10)" in few.text
     assert light("alike", lambda k, first: first).light == "green"
 
@@ -248,7 +248,7 @@ _ALL = [1.0 + k * 7 % 5 for k in range(200)]  # of 1 to 5
         ([3.0] * 200 + [4], [*_ALL, 5], "amber", "How sure the agreement is", "more than a tenth of the draws"),
         (_ALL, [3.0] * 200, "grey", "Not known whether the judge is right", "every gold is 3"),
         ([3.0] * 200, [3.0] * 200, "grey", "Not known whether the judge is right", "every gold is 3"),
-        (_ALL[:29], _ALL[:29], "amber", "Too few rows to conclude anything", "fewer than 30 rows with gold"),
+        (_ALL[:29], _ALL[:29], "amber", "Too few items to conclude anything", "fewer than 30 items with gold"),
     ],
 )
 def test_what_has_no_interval_has_its_true_reason(
@@ -542,3 +542,89 @@ def test_a_win_rate_that_is_of_length_alone_is_amber(better: int, light: str, tm
         assert "; if responses were equally long it would win 50% [" in found.text
         assert found.text.endswith("] against beta, by the model of 360 games")
         assert found.why == "the interval of the length-controlled win rate does not lie above 50 %"
+
+
+@pytest.mark.parametrize(
+    ("column", "cluster", "light", "told"),
+    [
+        ("id", "", "amber", "on 60 rows of 6 items"),
+        ("question_id", "", "amber", "on 60 rows that share 6 values of 'question_id'"),
+        ("question_id", "question_id", "amber", "on 60 rows of 6 items"),
+        ("question_id", "none", "green", "on 60 rows"),
+        ("topic", "", "green", "on 60 rows"),
+    ],
+)
+def test_rows_of_one_item_count_once(column: str, cluster: str, light: str, told: str, tmp_path: Path) -> None:
+    # six items, each ten times with the same gold: as much can be told of the judge as by six rows
+    rows = [{column: f"q{k % 6}", "score": 1 + k % 6 - (k == 59), "human": 1 + k % 6} for k in range(60)]
+    file = runs.write_jsonl(tmp_path / "v.jsonl", rows)
+    plan = AuditPlan(file, score="score", gold=("human",), scale=Scale.parse("1-6"), cluster=cluster, draws=200)
+    found = of_judge(collect_table(file, Asked(plan)))
+    assert (found.light, found.text.split("] ")[-1]) == (light, told), found
+
+
+@pytest.mark.parametrize(("column", "light"), [("", "green"), ("chars", "amber"), ("negative", "green")])
+def test_the_logarithm_of_a_length_column_is_tried_too(column: str, light: str, tmp_path: Path) -> None:
+    # the logarithm of the length is gold but for a tenth of the rows, and so is the judge; lengths of 4, 16, ... 1,024
+    # characters agree far less with gold
+    draw = random.Random(4)
+    rows = []
+    for k in range(300):
+        gold = 1 + k % 5
+        size = 4 ** (gold if draw.random() < 0.9 else draw.randint(1, 5))
+        said = gold if draw.random() < 0.9 else draw.randint(1, 5)
+        rows.append({"id": k, "score": said, "human": gold, "chars": size, "negative": -size})
+    file = runs.write_jsonl(tmp_path / "v.jsonl", rows)
+    plan = AuditPlan(file, score="score", gold=("human",), scale=Scale.parse("1-5"), length=column, draws=200)
+    page = collect_table(file, Asked(plan))
+    found = of_judge(page)
+    assert found.light == light, found
+    assert ("; the length of the response alone agrees as much: 0.85" in found.text) is (light == "amber"), found
+
+
+@pytest.mark.parametrize(
+    ("lost", "of_gold", "light"), [(4, False, "green"), (14, False, "amber"), (14, True, "green"), (14, True, "amber")]
+)
+def test_a_lead_that_the_missing_scores_could_undo_is_amber(
+    lost: int, of_gold: bool, light: str, tmp_path: Path
+) -> None:
+    # alpha gets 4 where beta gets 3 on each fifth of 200 prompts, and 3 elsewhere; beta has no score on the first
+    # `lost` (at most 3.5 % of the rows). With 5 for each of these, of 14 of which alpha has 4 on 2, the lead is
+    # (38 - 12 * 2 - 2 * 1) / 200 = .06. Gold has 3 for beta there, or 5, or nothing.
+    rows: list[dict[str, object]] = []
+    for k in range(200):
+        alpha, beta = 3 + (k % 5 == 4), 3
+        there = beta if k >= lost else (None if not of_gold else 3 if light == "green" else 5)
+        rows += [
+            {"id": f"a{k}", "prompt": f"q{k}", "system": "alpha", "score": alpha, "gold": alpha},
+            {"id": f"b{k}", "prompt": f"q{k}", "system": "beta", "score": beta if k >= lost else None, "gold": there},
+        ]
+    file = runs.write_jsonl(tmp_path / "v.jsonl", rows)
+    plan = AuditPlan(file, score="score", gold=("gold",), scale=Scale.parse("1-5"), draws=100)
+    found = conclusion(collect_table(file, Asked(plan)))
+    assert found.light == light, found
+    if light == "amber" and not of_gold:
+        assert "; if every score that is missing spoke against alpha it would be 0.06 [-0.0" in found.text, found.text
+        assert found.text.endswith(" on 200 prompts")
+    elif light == "amber":
+        assert "; gold says less: 0.06 [" in found.text, found.text
+
+
+@pytest.mark.parametrize(("lost", "of_gold", "light"), [(2, False, "green"), (14, False, "amber"), (14, True, "green")])
+def test_a_lead_that_the_missing_pairs_could_undo_is_amber(
+    lost: int, of_gold: bool, light: str, tmp_path: Path
+) -> None:
+    # alpha wins 4 of each 7 pairs; of 280, 14 of which have no verdict (5 %), it wins 152 of 266, and 152 of 280 are
+    # 54 % [48, 60]. Gold, where it is known of the lost ones, goes on in the same way.
+    lines = ["pair,verdict,swapped,gold"]
+    for k in range(280):
+        won = "A" if k % 7 < 4 else "B"
+        said = "" if k < lost else won
+        lines.append(f"p{k},{said},{said},{won if said or of_gold else ''}")
+    (tmp_path / "old.csv").write_text("\n".join(lines))
+    plan = AuditPlan(tmp_path / "old.csv", pairwise=True, score="verdict", swapped="swapped", gold=("gold",),
+                     first="=alpha", second="=beta", draws=99)  # fmt: skip
+    found = conclusion(collect_table(tmp_path / "old.csv", Asked(plan)))
+    assert found.light == light, found
+    if light == "amber":
+        assert "; if it had lost every pair without a verdict it would win 54% [48%, 60%] of 280 pairs" in found.text

@@ -10,7 +10,7 @@ from dikast.audit.estimate import Estimate
 from dikast.audit.rendering import Cell, Table, table
 from dikast.audit.results import HeadToHead, Meeting
 from dikast.audit.statistics.intervals import share
-from dikast.audit.tables.choices import DISAGREE, FIRST, NONE, SECOND, TIE, WRONG, Share
+from dikast.audit.tables.choices import DISAGREE, FIRST, NONE, SECOND, TIE, Share
 from dikast.audit.tables.paired import Paired
 from dikast.audit.tables.soft_preferences import NEAREST
 
@@ -61,15 +61,30 @@ def _met(given: Paired, final: Codes, names: Sequence[str], first: Codes, second
         return share(np.concatenate(worth), given.level, cluster, note="" if len(at) else "no pair of both")
 
     rate = earned((final, straight, turned))
-    true = earned((np.where(np.isin(final, (NONE, WRONG)), NONE, given.gold), straight, turned))
+    true = earned((given.gold, straight, turned))
     gold = true if true.n else None
+    lost = tuple(earned(*views) for views in _decided_against(given, final, straight, turned))
     if given.swapped is None:
-        return Meeting(names[one], names[two], rate, (), None, gold)
+        return Meeting(names[one], names[two], rate, (), None, gold, lost)
     # the first response of a pair stands first as shown, and second in the swapped order
     before = earned((given.choice, straight, nobody), (given.swapped, nobody, turned))
     after = earned((given.choice, nobody, turned), (given.swapped, straight, nobody))
     split = Share((final == DISAGREE).astype(np.float64), np.isin(final, (FIRST, SECOND, TIE, DISAGREE)))
-    return Meeting(names[one], names[two], rate, (before, after), given.estimate(split, straight | turned), gold)
+    return Meeting(names[one], names[two], rate, (before, after), given.estimate(split, straight | turned), gold, lost)
+
+
+def _decided_against(
+    given: Paired, final: Codes, straight: Masks, turned: Masks
+) -> Iterator[tuple[tuple[Codes, Masks, Masks], ...]]:
+    """Views in which one player loses, then wins, every pair without a verdict; none where all of its pairs have one.
+
+    Where it is the first response (`straight`), and where it is the second (`turned`).
+    """
+    absent = ~given.scored
+    if (absent & (straight | turned)).any():
+        for at_first, at_second in ((SECOND, FIRST), (FIRST, SECOND)):
+            view = np.where(absent, np.where(straight, at_first, at_second), final)
+            yield ((view, straight, turned),)
 
 
 def scored_table(scores: Floats, place: Codes, names: Sequence[str], level: float) -> Table:

@@ -89,15 +89,34 @@ def leaderboard_tables(
         )
         found = {name: replace(found[name], controlled=each) for name, each in zip(systems.names, equal, strict=True)}
     by_gold = None
-    has_gold = known & ~np.isnan(given.gold)
+    asked = systems.codes >= 0 if prompts is None else (systems.codes >= 0) & (prompts.codes >= 0)
+    has_gold = asked & ~np.isnan(given.gold)
     if lead is not None and given.shared and has_gold.any():
         true, where = _by_question(systems, prompts, criteria, better * given.gold, has_gold)
         by_gold = _lead(true, where, codes, better, level, given.bounds)
         by_gold = None if math.isnan(by_gold.value) else by_gold
-    result = Leaderboard({name: found[name] for name in order}, lead, weights, by_gold, equal_lead)
+    least = None
+    if lead is not None and (worst := _worst_filled(systems.codes, given, asked, codes, better)) is not None:
+        filled = _by_question(systems, prompts, criteria, better * worst, asked & ~np.isnan(worst))
+        least = _lead(*filled, codes, better, level, given.bounds)
+    result = Leaderboard({name: found[name] for name in order}, lead, weights, by_gold, equal_lead, least)
     yield _systems_table(result, order, given.unit)
     if scores is not None and place is not None:
         yield scored_table(scores, place, systems.names, level)
+
+
+def _worst_filled(
+    system: Codes, given: Scored, asked: NDArray[np.bool_], codes: list[int], better: float
+) -> Floats | None:
+    """The scores (n,) with those that are missing of the first two systems as bad for the first as can be; None where
+    none is missing.
+    """
+    lost = [asked & np.isnan(given.score) & (system == code) for code in codes]
+    if not any(each.any() for each in lost):
+        return None
+    ends = sorted(given.bounds if np.isfinite(given.bounds).all() else (np.nanmin(given.score), np.nanmax(given.score)))
+    worst, best = ends if better > 0 else ends[::-1]
+    return np.where(lost[0], worst, np.where(lost[1], best, given.score))
 
 
 def weighted_told(weights: str) -> str:

@@ -263,6 +263,9 @@ def _ignoring_the_input(
         places = length[known] if given.own is None else _place_within(length[known], given.own.codes[known])
         found = measure(places, given.gold[known], alone, how, given.clusters(known))
         yield int(known.sum()), Baseline("length", "other", "length alone", found)
+        if given.own is None and (places >= 0).all():  # places within scales are ranks, which no logarithm changes
+            found = measure(np.log2(1 + places), given.gold[known], ["pearson"], how, given.clusters(known))
+            yield int(known.sum()), Baseline("log_length", "other", "the logarithm of length alone", found)
 
 
 def _constant(given: Scored) -> tuple[Floats, str]:

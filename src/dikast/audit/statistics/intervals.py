@@ -231,15 +231,17 @@ def mean_estimate(
         return Estimate(math.nan, 0, level=level, dropped=dropped, note="no observations")
     mean = float(given.mean())
     found = error_of((given - mean) / n, cluster)
+    groups = None if cluster is None else found.groups
     if found.groups < 2:
-        return Estimate(mean, n, level=level, dropped=dropped, note="one row" if cluster is None else "one cluster")
+        note = "one row" if cluster is None else "one cluster"
+        return Estimate(mean, n, level=level, dropped=dropped, note=note, groups=groups)
     if np.ptp(given) == 0:
-        return Estimate(mean, n, level=level, dropped=dropped, note="all rows alike")
+        return Estimate(mean, n, level=level, dropped=dropped, note="all rows alike", groups=groups)
     if found.error < ALIKE:
-        return Estimate(mean, n, level=level, dropped=dropped, note="all clusters alike")
+        return Estimate(mean, n, level=level, dropped=dropped, note="all clusters alike", groups=groups)
     half = t_of(level, found.groups - 1) * found.error
     method = "Student" if cluster is None else "Student, by cluster"
-    return kept_within(Estimate(mean, n, mean - half, mean + half, level, method, dropped), within)
+    return kept_within(Estimate(mean, n, mean - half, mean + half, level, method, dropped, groups=groups), within)
 
 
 def kept_within(found: Estimate, bounds: tuple[float, float]) -> Estimate:
@@ -312,6 +314,7 @@ def _effective(
     """A share of `n` rows that each move by `parts` (n,), with the interval that the docstring of `share` names."""
     codes = None if cluster is None else clusters_of(cluster)
     found = error_of(parts, codes)
+    told["groups"] = None if codes is None else found.groups
     if not (np.ptp(parts) > 0 and found.error > ALIKE):
         alike, method = float(found.groups), "Wilson" if codes is None else "Wilson, clusters counted"
         return Estimate(value, n, *wilson(value * alike, alike, level), level, method, **told)

@@ -72,6 +72,7 @@ class Data:
     scales: RowScales | None = None  # where rows lie on several scales, or gold on another than scores
     gold_of_pairs: bool = False  # rows are single responses, and gold says which of two is better
     places: dict[str, tuple[str, Codes]] = field(default_factory=dict)  # of gold: its file, and its line in each row
+    repeats: tuple[str, int] | None = None  # a column that seems to name the items, and its values, fewer than rows
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -96,6 +97,7 @@ class Data:
             None if self.scales is None else self.scales.rows(at),
             self.gold_of_pairs,
             {role: (path, lines[at]) for role, (path, lines) in self.places.items()},
+            self.repeats,
         )
 
 

@@ -50,7 +50,7 @@ def one_row_each(data: Data) -> Data:
 def clustered(data: Data) -> Data:
     """Rows of one item of a run, or of one id of a table, drawn together, where nothing else was asked for."""
     for role in [each for each in data.words if each.startswith(NAMED)]:
-        _tell_of_repeats(data, role.removeprefix(NAMED), data.words.pop(role).codes)
+        _note_repeats(data, role.removeprefix(NAMED), data.words.pop(role).codes)
     if data.plan.cluster:
         return data
     name = "item" if "item" in data.words else "id"
@@ -67,10 +67,11 @@ def clustered(data: Data) -> Data:
     return data
 
 
-def _tell_of_repeats(data: Data, column: str, codes: NDArray[np.int64]) -> None:
-    """Say that rows share values of a column that seems to name the items, and what to do if they are the same."""
+def _note_repeats(data: Data, column: str, codes: NDArray[np.int64]) -> None:
+    """Note that rows share values of a column that seems to name the items, and say what to do if they are the same."""
     known = codes[codes >= 0]
     if (among := len(np.unique(known))) < len(known):
+        data.repeats = column, among
         data.notes.append(
             f"{counted(len(known), 'row')} share {among:,} values of {column!r}, and intervals take rows as "
             f"independent: if rows of one value belong together, --cluster {in_shell(column)} draws them together"

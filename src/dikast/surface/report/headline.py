@@ -23,6 +23,7 @@ from dikast.core.text import counted, one_line
 from dikast.core.verdict import Usage
 from dikast.judging.label_scores import bounded_told
 from dikast.surface.report.collecting.run_page import RunPage
+from dikast.surface.report.conclusions.light import sample_of
 from dikast.surface.report.figures import Ruler
 
 _WIN_RATE = "win rate (half)"
@@ -68,7 +69,7 @@ def sentence(page: RunPage) -> str:
         return f"{told}; {name} with gold is undefined ({why})."
     best, of = _best_baseline(page, "all" if page.chosen else main[0]), ", of goodness," if page.goodness else ""
     beside = "" if best is None else f"; best baseline that ignores the input: {best[1]:.3f} ({best[0]})"
-    rows = counted(found.n, "pair" if page.chosen else "row")
+    rows = sample_of(page, found).told
     alone = f" ({_no_interval(found).replace(' (', ': ').removesuffix(')')})" if math.isnan(found.low) else ""
     return f"{told}; {name} with gold{of} is {found:.3f}{alone} on {rows}{beside}."
 
@@ -245,10 +246,8 @@ def _agreement(page: RunPage) -> Card:
         return Card("Agreement with gold", "unknown", ("there is no gold",), "unknown")
     name, found = main
     what = f"{name} of goodness" if page.goodness else name
-    notes = [
-        f"{_plain_interval(found)} {what}, n {found.n:,}".strip(),
-        undefined_why(found) if math.isnan(found.value) else "",
-    ]
+    why = undefined_why(found) if math.isnan(found.value) else ""
+    notes = [f"{_plain_interval(found)} {what}, n {found.n:,}".strip(), why]
     if (beside := page.audit.result(Baselines)) is not None:
         column = "all" if page.chosen else name
         best, people = _best_baseline(page, column), beside.people(column)

@@ -3,7 +3,7 @@
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -136,7 +136,7 @@ def measure(
             found[name] = Estimate(value, n, level=how.level, dropped=dropped, note=_why(score, gold))
         else:
             found[name] = Estimate(value, n, *holding(value, interval), how.level, label, dropped, told)
-    return found
+    return found if cluster is None else {name: replace(each, groups=groups) for name, each in found.items()}
 
 
 def _coarse_deviations(
@@ -213,7 +213,7 @@ def mean_over_pairs(
     for name in set(names) & set(RATES):
         worth = np.mean([BY_ROW[name](columns[i], columns[j]) for i, j in pairs], axis=0)
         found[name] = share(worth, how.level, cluster)
-    return found
+    return found if cluster is None else {name: replace(each, groups=groups) for name, each in found.items()}
 
 
 def difference(

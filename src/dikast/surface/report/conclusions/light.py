@@ -5,10 +5,11 @@ from typing import Literal, NamedTuple
 
 from dikast.audit.estimate import Estimate
 from dikast.audit.results import Failures
+from dikast.core.text import counted
 from dikast.surface.report.collecting.run_page import RunPage
 
 Light = Literal["green", "amber", "red", "grey"]
-FEW = 30  # rows with gold, below which nothing is concluded about the judge
+FEW = 30  # items with gold, below which nothing is concluded about the judge
 LOST = 0.05  # share of questions without a verdict, above which nothing is green
 CLOSE = 0.8  # the agreement with gold that is green where it is not known how far people agree
 MARGIN = 0.1  # how far below people's agreement with each other a judge may lie and count as about as good
@@ -21,7 +22,28 @@ class Conclusion(NamedTuple):
     light: Light
     text: str
     why: str
-    few: bool = False  # there are too few rows with gold to say anything of the judge
+    few: bool = False  # there are too few items with gold to say anything of the judge
+
+
+class Sample(NamedTuple):
+    """What a figure is of: how many independent items, and its rows (or pairs) in words."""
+
+    items: int
+    told: str
+
+
+def sample_of(page: RunPage, found: Estimate) -> Sample:
+    """Rows that are drawn together (of one item, or as `--cluster` says) are one item, and so are those that share a
+    value of a column that seems to name the items.
+    """
+    rows = counted(found.n, "pair" if page.chosen else "row")
+    repeats, plan = (page.audit.repeats, page.audit.plan) if page.audit is not None else (None, {})
+    if found.independent < found.n:
+        return Sample(found.independent, f"{rows} of {counted(found.independent, 'item')}")
+    if repeats is not None and found.groups is None and plan.get("cluster") != "none":
+        column, values = repeats
+        return Sample(min(found.n, values), f"{rows} that share {counted(values, 'value')} of {column!r}")
+    return Sample(found.n, rows)
 
 
 def lost_told(page: RunPage) -> str:

@@ -14,9 +14,11 @@ from dikast.surface.report.conclusions.light import (
     FEW,
     MARGIN,
     Conclusion,
+    Sample,
     figure_told,
     lost_told,
     percent_told,
+    sample_of,
     so_far,
 )
 from dikast.surface.report.conclusions.score_levels import with_levels
@@ -52,13 +54,13 @@ def _of_verdicts(page: RunPage) -> Conclusion:
 def _of_agreement(page: RunPage, audit: Audit, name: str, found: Estimate) -> Conclusion:
     """What the main figure of agreement with gold says."""
     what = "Accuracy" if page.chosen else "Correlation with gold (Pearson)"
-    rows = counted(found.n, "pair" if page.chosen else "row")
+    sample = sample_of(page, found)
     if math.isnan(found.value):
-        return _of_undefined(page, found, rows)
-    figure = f"{what} {figure_told(found)} on {rows}"
-    if found.n < FEW:
-        told = f"Too few rows to conclude anything: {figure}"
-        return Conclusion("amber", told, f"fewer than {FEW} rows with gold", few=True)
+        return _of_undefined(page, found, sample)
+    figure = f"{what} {figure_told(found)} on {sample.told}"
+    if sample.items < FEW:
+        told = f"Too few items to conclude anything: {figure}"
+        return Conclusion("amber", told, f"fewer than {FEW} items with gold; rows of one item count once", few=True)
     if not page.chosen and _inverted(found):
         told = f"Do not use: it ranks the other way round than gold. {figure}"
         why = "it is -1 in every draw" if math.isnan(found.low) else "the whole interval lies below 0"
@@ -101,18 +103,19 @@ def _length_alone(page: RunPage, beside: Baselines | None, column: str) -> float
     """How well the length of the responses alone agrees with gold: as the audit has it, else as the page has measured;
     NaN where it is unknown.
     """
-    row = next((row for row in beside.rows if row.key in ("length", "longer")), None) if beside is not None else None
-    found = row.statistics.get(column) if row is not None else None
-    return page.length_alone if found is None else abs(found.value)
+    rows = beside.rows if beside is not None else ()
+    alone = [row.statistics.get(column) for row in rows if row.key in ("length", "log_length", "longer")]
+    found = [abs(each.value) for each in alone if each is not None and not math.isnan(each.value)]
+    return max(found, default=page.length_alone)
 
 
-def _of_undefined(page: RunPage, found: Estimate, rows: str) -> Conclusion:
+def _of_undefined(page: RunPage, found: Estimate, sample: Sample) -> Conclusion:
     """Agreement is undefined: the judge, or gold, says one thing only."""
     told = page.audit.result(Agreement) if page.audit is not None else None
-    if told is not None and told.only_score is not None and told.only_gold is None and found.n >= FEW:
+    if told is not None and told.only_score is not None and told.only_gold is None and sample.items >= FEW:
         said = [label for label, (count, _) in page.labels.items() if count]
         label = said[0] if len(said) == 1 else f"{told.only_score:g}"
-        always = f"Do not use: the judge always says {label}, on {rows}"
+        always = f"Do not use: the judge always says {label}, on {sample.told}"
         return Conclusion("red", always, "a constant verdict carries no information")
     why = "the agreement with gold is undefined"
     if told is not None and told.only_gold is not None:
@@ -154,10 +157,11 @@ def _against_people(figure: str, found: Estimate, people: tuple[Estimate, Estima
     if people is not None:
         judge, among = people
         beside = f"with one person {figure_told(judge)}, people among themselves {figure_told(among)}"
-        beside += f" (n {among.n:,}). {figure}"
-        if among.n < FEW:
-            told = f"Better than chance; too few rows that all raters rated to say how well people agree: {beside}"
-            return Conclusion("amber", told, f"fewer than {FEW} rows that all raters rated")
+        items = f" of {counted(among.independent, 'item')}" if among.independent < among.n else ""
+        beside += f" (n {among.n:,}{items}). {figure}"
+        if among.independent < FEW:
+            told = f"Better than chance; too few items that all raters rated to say how well people agree: {beside}"
+            return Conclusion("amber", told, f"fewer than {FEW} items that all raters rated")
         if not _is_sure(judge):
             told = f"Better than chance; how sure the agreement with one person is cannot be told: {beside}"
             return Conclusion("amber", told, f"there is no interval: {_none_why(judge)}")

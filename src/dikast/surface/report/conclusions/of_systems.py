@@ -10,6 +10,8 @@ from dikast.surface.report.collecting.run_page import RunPage
 from dikast.surface.report.conclusions.light import Conclusion, all_told, ends_told, figure_told, percent_told
 
 _DOUBTED = "gold on the same prompts does not support the difference"
+_LOST = "with the missing verdicts against it, the interval does not lie above"
+_NOT_BY_GOLD = "nor does that of gold where gold covers them"
 _LONGER = "the interval of the length-controlled difference does not lie above 0"
 
 
@@ -39,12 +41,16 @@ def _by_scores(board: Leaderboard) -> Conclusion:
         told = f"{names[0]} scores better than all others: than {names[1]}, the next," if len(names) > 2 else f"{told}:"
         told = f"{told} by {ends}"
         if board.gold_lead is not None and (doubt := _doubt(lead, board.gold_lead, 0.0)):
-            by_gold = f"{_signed(board.gold_lead, lead)} on {counted(board.gold_lead.n, 'prompt')}"
+            by_gold = f"{figure_told(_of_leader(board.gold_lead, lead))} on {counted(board.gold_lead.n, 'prompt')}"
             return Conclusion("amber", f"{told}, says the judge; gold says {doubt}: {by_gold}", _DOUBTED)
         equal = board.equal_lead
         if equal is not None and not math.isnan(equal.low) and not min(equal.value, equal.low) > 0:
             told += f"; if responses were equally long it would be {figure_told(equal)} on {counted(equal.n, 'prompt')}"
             return Conclusion("amber", told, _LONGER)
+        least, by_gold = (each and _of_leader(each, lead) for each in (board.least_lead, board.gold_lead))
+        if least is not None and not _stands(least, by_gold, 0.0):
+            told += f"; if every score that is missing spoke against {names[0]} it would be {figure_told(least)}"
+            return Conclusion("amber", f"{told} on {counted(least.n, 'prompt')}", f"{_LOST} 0, {_NOT_BY_GOLD}")
         return Conclusion("green", told, "its rank set is 1 alone, and the interval excludes no difference")
     if len(open_to) <= 2 and not apart:
         told = f"Cannot tell {names[0]} from {names[1]}: they differ by {ends}"
@@ -92,6 +98,10 @@ def _by_pairs(page: RunPage, ranking: PlayerRanking, met: HeadToHead | None) -> 
         told += f"; if responses were equally long it would win {percent_told(equal)} against {second}, by the model of"
         told += f" {counted(equal.n, 'game')}"
         return Conclusion("amber", told, "the interval of the length-controlled win rate does not lie above 50 %")
+    if meeting.lost and not _stands(meeting.lost[0], meeting.gold, 0.5):
+        least = meeting.lost[0]
+        told += f"; if it had lost every pair without a verdict it would win {percent_told(least)}"
+        return Conclusion("amber", f"{told} of {counted(least.n, 'pair')}", f"{_LOST} 50 %, {_NOT_BY_GOLD}")
     why = "its rank set is 1 alone, the interval excludes an even result, and both orders say so"
     return Conclusion("green", told, why)
 
@@ -114,6 +124,14 @@ def _in_one_order(page: RunPage, names: list[str], meeting: Meeting | None) -> C
     return Conclusion("amber", told + won, "one order only; judge both to know")
 
 
+def _stands(least: Estimate, gold: Estimate | None, even: float) -> bool:
+    """Whether a lead stands although verdicts are missing: if all of them spoke against it (`least`), or by gold, where
+    it has as many. Both are read as the leader's; what has no interval is as certain as its value.
+    """
+    known = [least, *([gold] if gold is not None and gold.n >= least.n else [])]
+    return any((each.value if math.isnan(each.low) else each.low) > even for each in known)
+
+
 def _doubt(judge: Estimate, gold: Estimate, even: float) -> str:
     """How gold contradicts a lead of the judge: "otherwise" (no lead, or the other way), "less" (its whole interval
     lies nearer to `even`); "" where it does not. That gold says more does not speak against a winner.
@@ -125,7 +143,6 @@ def _doubt(judge: Estimate, gold: Estimate, even: float) -> str:
     return "less" if side * far < side * judge.value else ""
 
 
-def _signed(gold: Estimate, lead: Estimate) -> str:
-    """The difference by gold as the judge's is read: above 0 where gold agrees on who is better."""
-    turned = gold if lead.value >= 0 else replace(gold, value=-gold.value, low=-gold.high, high=-gold.low)
-    return figure_told(turned)
+def _of_leader(found: Estimate, lead: Estimate) -> Estimate:
+    """A difference of the same two as the judge's is read: above 0 where it agrees on who is better."""
+    return found if lead.value >= 0 else replace(found, value=-found.value, low=-found.high, high=-found.low)
