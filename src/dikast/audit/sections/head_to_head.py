@@ -10,7 +10,7 @@ from dikast.audit.estimate import Estimate
 from dikast.audit.rendering import Cell, Table, table
 from dikast.audit.results import HeadToHead, Meeting
 from dikast.audit.statistics.intervals import share
-from dikast.audit.tables.choices import DISAGREE, FIRST, NONE, SECOND, TIE, Share
+from dikast.audit.tables.choices import DISAGREE, FIRST, SECOND, TIE, Share
 from dikast.audit.tables.paired import Paired
 from dikast.audit.tables.soft_preferences import NEAREST
 

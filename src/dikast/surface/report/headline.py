@@ -23,7 +23,7 @@ from dikast.core.text import counted, one_line
 from dikast.core.verdict import Usage
 from dikast.judging.label_scores import bounded_told
 from dikast.surface.report.collecting.run_page import RunPage
-from dikast.surface.report.conclusions.light import sample_of
+from dikast.surface.report.conclusions.light import items_of
 from dikast.surface.report.figures import Ruler
 
 _WIN_RATE = "win rate (half)"
@@ -69,7 +69,7 @@ def sentence(page: RunPage) -> str:
         return f"{told}; {name} with gold is undefined ({why})."
     best, of = _best_baseline(page, "all" if page.chosen else main[0]), ", of goodness," if page.goodness else ""
     beside = "" if best is None else f"; best baseline that ignores the input: {best[1]:.3f} ({best[0]})"
-    rows = sample_of(page, found).told
+    rows = items_of(page, found).told
     alone = f" ({_no_interval(found).replace(' (', ': ').removesuffix(')')})" if math.isnan(found.low) else ""
     return f"{told}; {name} with gold{of} is {found:.3f}{alone} on {rows}{beside}."
 

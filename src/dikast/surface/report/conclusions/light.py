@@ -25,25 +25,25 @@ class Conclusion(NamedTuple):
     few: bool = False  # there are too few items with gold to say anything of the judge
 
 
-class Sample(NamedTuple):
+class ItemCount(NamedTuple):
     """What a figure is of: how many independent items, and its rows (or pairs) in words."""
 
     items: int
     told: str
 
 
-def sample_of(page: RunPage, found: Estimate) -> Sample:
+def items_of(page: RunPage, found: Estimate) -> ItemCount:
     """Rows that are drawn together (of one item, or as `--cluster` says) are one item, and so are those that share a
     value of a column that seems to name the items.
     """
     rows = counted(found.n, "pair" if page.chosen else "row")
     repeats, plan = (page.audit.repeats, page.audit.plan) if page.audit is not None else (None, {})
     if found.independent < found.n:
-        return Sample(found.independent, f"{rows} of {counted(found.independent, 'item')}")
+        return ItemCount(found.independent, f"{rows} of {counted(found.independent, 'item')}")
     if repeats is not None and found.groups is None and plan.get("cluster") != "none":
         column, values = repeats
-        return Sample(min(found.n, values), f"{rows} that share {counted(values, 'value')} of {column!r}")
-    return Sample(found.n, rows)
+        return ItemCount(min(found.n, values), f"{rows} that share {counted(values, 'value')} of {column!r}")
+    return ItemCount(found.n, rows)
 
 
 def lost_told(page: RunPage) -> str:

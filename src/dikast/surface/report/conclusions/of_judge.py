@@ -14,11 +14,11 @@ from dikast.surface.report.conclusions.light import (
     FEW,
     MARGIN,
     Conclusion,
-    Sample,
+    ItemCount,
     figure_told,
+    items_of,
     lost_told,
     percent_told,
-    sample_of,
     so_far,
 )
 from dikast.surface.report.conclusions.score_levels import with_levels
@@ -54,11 +54,11 @@ def _of_verdicts(page: RunPage) -> Conclusion:
 def _of_agreement(page: RunPage, audit: Audit, name: str, found: Estimate) -> Conclusion:
     """What the main figure of agreement with gold says."""
     what = "Accuracy" if page.chosen else "Correlation with gold (Pearson)"
-    sample = sample_of(page, found)
+    counts = items_of(page, found)
     if math.isnan(found.value):
-        return _of_undefined(page, found, sample)
-    figure = f"{what} {figure_told(found)} on {sample.told}"
-    if sample.items < FEW:
+        return _of_undefined(page, found, counts)
+    figure = f"{what} {figure_told(found)} on {counts.told}"
+    if counts.items < FEW:
         told = f"Too few items to conclude anything: {figure}"
         return Conclusion("amber", told, f"fewer than {FEW} items with gold; rows of one item count once", few=True)
     if not page.chosen and _inverted(found):
@@ -109,13 +109,13 @@ def _length_alone(page: RunPage, beside: Baselines | None, column: str) -> float
     return max(found, default=page.length_alone)
 
 
-def _of_undefined(page: RunPage, found: Estimate, sample: Sample) -> Conclusion:
+def _of_undefined(page: RunPage, found: Estimate, counts: ItemCount) -> Conclusion:
     """Agreement is undefined: the judge, or gold, says one thing only."""
     told = page.audit.result(Agreement) if page.audit is not None else None
-    if told is not None and told.only_score is not None and told.only_gold is None and sample.items >= FEW:
+    if told is not None and told.only_score is not None and told.only_gold is None and counts.items >= FEW:
         said = [label for label, (count, _) in page.labels.items() if count]
         label = said[0] if len(said) == 1 else f"{told.only_score:g}"
-        always = f"Do not use: the judge always says {label}, on {sample.told}"
+        always = f"Do not use: the judge always says {label}, on {counts.told}"
         return Conclusion("red", always, "a constant verdict carries no information")
     why = "the agreement with gold is undefined"
     if told is not None and told.only_gold is not None:

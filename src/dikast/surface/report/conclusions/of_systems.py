@@ -40,15 +40,15 @@ def _by_scores(board: Leaderboard) -> Conclusion:
         told = f"{names[0]} scores better than {names[1]}"
         told = f"{names[0]} scores better than all others: than {names[1]}, the next," if len(names) > 2 else f"{told}:"
         told = f"{told} by {ends}"
-        if board.gold_lead is not None and (doubt := _doubt(lead, board.gold_lead, 0.0)):
-            by_gold = f"{figure_told(_of_leader(board.gold_lead, lead))} on {counted(board.gold_lead.n, 'prompt')}"
+        gold, least = (each and _of_leader(each, lead) for each in (board.gold_lead, board.least_lead))
+        if gold is not None and (doubt := _doubt(_of_leader(lead, lead), gold, 0.0)):
+            by_gold = f"{figure_told(gold)} on {counted(gold.n, 'prompt')}"
             return Conclusion("amber", f"{told}, says the judge; gold says {doubt}: {by_gold}", _DOUBTED)
         equal = board.equal_lead
         if equal is not None and not math.isnan(equal.low) and not min(equal.value, equal.low) > 0:
             told += f"; if responses were equally long it would be {figure_told(equal)} on {counted(equal.n, 'prompt')}"
             return Conclusion("amber", told, _LONGER)
-        least, by_gold = (each and _of_leader(each, lead) for each in (board.least_lead, board.gold_lead))
-        if least is not None and not _stands(least, by_gold, 0.0):
+        if least is not None and not _stands(least, gold, 0.0):
             told += f"; if every score that is missing spoke against {names[0]} it would be {figure_told(least)}"
             return Conclusion("amber", f"{told} on {counted(least.n, 'prompt')}", f"{_LOST} 0, {_NOT_BY_GOLD}")
         return Conclusion("green", told, "its rank set is 1 alone, and the interval excludes no difference")
