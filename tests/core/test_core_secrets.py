@@ -94,6 +94,23 @@ def test_no_spelling_of_a_key_is_left(tries: int) -> None:
     check()
 
 
+@pytest.mark.soak(20_000)
+def test_what_is_passed_over_at_once_is_what_the_whole_search_leaves(tries: int) -> None:
+    marks = st.sampled_from(["", "", " ", "\n", "\u200b", "\u2009", "\\n", ":", "Σ", "\u212a"])
+    cases = st.sampled_from([str, str.lower, str.upper, str.swapcase, str.casefold])
+    keys = KEYS | st.text(st.sampled_from("Kk\u212aΣςsſßẞİ-zq79"), min_size=6, max_size=24)
+
+    @settings(max_examples=tries, deadline=None, derandomize=True, database=None)
+    @given(key=keys, spelling=st.sampled_from(sorted(SPELLINGS)), case=cases, mark=marks, at=st.integers(1, 60))
+    def check(key: str, spelling: str, case: Callable[[str], str], mark: str, at: int) -> None:
+        quick, thorough = Scrubber([key]), Scrubber([key])
+        thorough._traces = ("",)  # which is in every text
+        text = f"It says {in_lines(case(SPELLINGS[spelling](key)), at, mark)}, quickly."
+        assert quick(text) == thorough(text)
+
+    check()
+
+
 def core(key: str, offset: int) -> str:
     """What is the key's own in base64 of the key behind `offset` bytes."""
     made = base64.b64encode(bytes(offset) + key.encode() + bytes(3)).decode()

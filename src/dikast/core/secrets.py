@@ -34,6 +34,7 @@ _PADDED = re.compile(r"&#0+(?=\d)")
 _NO_CHARACTER = re.compile(r"&#\d{8,};?")  # of thousands of digits Python makes no number
 _BREAK = r"(?:[\s\u200b]|\\{1,15}[nrt])*"  # what mail, forms and logs put between the letters of long words
 _BYTES_APART = r"(?:[\s:;,._-]|\\{1,15}[nrtx]|0x|=){0,8}"  # between the bytes of a dump
+_COMMON = bytes(set(range(256)) - set(b"123456789jkqvwz"))  # what stands between the letters of a secret is among them
 _LONG = 16  # characters of a key that is looked for with blanks inside: words of prose make shorter ones up
 _NAMES = re.compile(
     r"(?:api|app|access|account|private|secret|shared|subscription|master|signing|encryption)[-_ ]?keys?"
@@ -160,6 +161,7 @@ class Scrubber:
         unbroken = ("".join(each.split()) for each in known)
         self._broken = tuple(each for each in unbroken if len(each) >= _LONG) + self._encoded
         self._cases = tuple((each.lower(), re.compile(re.escape(each), re.I)) for each in known if len(each) >= _LONG)
+        self._traces = tuple({_trace(spelt) for spelt in (*known, *self._encoded)})
 
     def __bool__(self) -> bool:
         return bool(self._plain)
@@ -187,6 +189,8 @@ class Scrubber:
 
     def _direct(self, text: str) -> str:
         """Without secrets that are not hidden by escapes."""
+        if not self._may_hold(text):
+            return text
         for secret in self._plain:
             if secret in text:
                 text = text.replace(secret, HIDDEN)
@@ -210,6 +214,18 @@ class Scrubber:
                 return _LEFT_OUT
         return text
 
+    def _may_hold(self, text: str) -> bool:
+        """Whether a secret may be in a text without escapes: of most replies it is known at once that none is.
+
+        In the few characters that `_trace` leaves of a text those of a secret stand next to each other, however it is
+        written: in letters of the other case, in base64 or hexadecimal, or with blanks and other marks inside.
+        """
+        found = _trace(text)
+        for trace in self._traces:
+            if trace in found:
+                return True
+        return False
+
     def _hidden_in(self, text: str) -> bool:
         """Whether a secret appears when escapes are removed, one layer after the other, in any order."""
         seen, layer = {text}, [text]
@@ -220,6 +236,11 @@ class Scrubber:
             seen |= opened
             layer = sorted(opened, key=len)[: _MOST_WAYS if len(text) < _LONGEST else 1]
         return False
+
+
+def _trace(text: str) -> str:
+    """The digits and the rare letters of a text, in small letters."""
+    return text.casefold().encode("utf-8", "surrogatepass").translate(None, _COMMON).decode()
 
 
 def _unbroken(text: str) -> str:

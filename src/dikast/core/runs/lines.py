@@ -6,7 +6,6 @@ are verified by writing them as Dikast would; where that is not possible, and fo
 the record itself is checked: its fields, its types, and its label against the scale it was judged on.
 """
 
-import re
 import zlib
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -19,7 +18,7 @@ from dikast.core.runs.schema import misfit
 from dikast.core.scale import Scale
 from dikast.core.verdict import Question, Status, Verdict, verdict_from
 
-_TAIL = re.compile(rb',"crc":"([0-9a-f]{8})"\}\n')
+_TAIL = b',"crc":"%08x"}\n'
 _TAIL_LENGTH = 19
 _ANY = ord("?")
 _LIKE = b',"crc":"????????"}\n'
@@ -42,7 +41,7 @@ def seal(verdict: Verdict) -> bytes:
 def seal_record(record: Mapping[str, Any]) -> bytes:
     """The line for any record that is not empty, such as one of a build's journal or of a training log."""
     body = orjson.dumps(record, option=orjson.OPT_SERIALIZE_NUMPY)
-    return b'%b,"crc":"%08x"}\n' % (body[:-1], zlib.crc32(body))
+    return body[:-1] + _TAIL % zlib.crc32(body)
 
 
 def open_record(raw: bytes) -> dict[str, Any]:
@@ -67,8 +66,8 @@ def open_record(raw: bytes) -> dict[str, Any]:
 
 def is_sealed(raw: bytes) -> bool:
     """Whether a line ends with a checksum, and it fits."""
-    tail = _TAIL.fullmatch(raw, len(raw) - _TAIL_LENGTH) if len(raw) > _TAIL_LENGTH else None
-    return tail is not None and _crc(raw[:-_TAIL_LENGTH]) == tail[1]
+    body = raw[:-_TAIL_LENGTH]
+    return bool(body) and raw.endswith(_TAIL % zlib.crc32(b"}", zlib.crc32(body)))
 
 
 def open_line(
@@ -103,11 +102,6 @@ def open_line(
 def with_line_break(torn: bytes) -> bytes | None:
     """The whole line when a last line only lost its line break (or another byte is in its place), else None."""
     return next((line for line in (torn + b"\n", torn[:-1] + b"\n") if is_sealed(line)), None)
-
-
-def _crc(body: bytes) -> bytes:
-    """The checksum of a line up to its `crc` member."""
-    return b"%08x" % zlib.crc32(b"}", zlib.crc32(body))
 
 
 def _spellings(record: dict[str, Any]) -> set[bytes]:
