@@ -221,10 +221,7 @@ class Scrubber:
         written: in letters of the other case, in base64 or hexadecimal, or with blanks and other marks inside.
         """
         found = _trace(text)
-        for trace in self._traces:
-            if trace in found:
-                return True
-        return False
+        return any(trace in found for trace in self._traces)
 
     def _hidden_in(self, text: str) -> bool:
         """Whether a secret appears when escapes are removed, one layer after the other, in any order."""
