@@ -271,6 +271,34 @@ def test_a_rubric_that_changed_is_why(tmp_path: Path) -> None:
     assert set(cells) == {"rubric"}
 
 
+def test_labels_of_different_scales_are_not_compared(tmp_path: Path) -> None:
+    """Every answer is 4, and gold 2: half of the scale 1-5 apart in one run, two ninths of 1-10 in the other."""
+    rows = [{**row, "gold": 2} for row in runs.rows(12)]
+    items = runs.write_jsonl(tmp_path / "items.jsonl", rows)
+    for name, scale in (("five", "1-5"), ("ten", "1-10"), ("again", "1-5")):
+        rubric = {"name": "tone", "criterion": "Is it polite?", "scale": scale}
+        (tmp_path / f"{name}.json").write_bytes(orjson.dumps(rubric))
+        line = ("grade", items, "--judge", "mock:constant,label=4", "--rubric", tmp_path / f"{name}.json")
+        done = runs.dikast_here(*line, "--out", tmp_path / "runs" / name)
+        assert done.returncode == 0, done.stderr
+    pages = fresh(tmp_path)
+    for name in ("five", "ten", "again"):
+        pages.run({"of": name})
+    page = pages.compare({"show": "all"}, ["five", "ten"])
+    told = words(page)
+    assert "12 questions are in both runs. 12 were judged on different scales (1-5 and 1-10), where labels are" in told
+    assert "have another one" not in told
+    assert "the first run is nearer to gold, as a share of the scale, in 0, the second in 12" in told
+    assert "Verdicts of the first run by those of the second" not in told
+    assert re.findall(r"<td>([^<]*)</td>", page)[-5:] == ["4 of 1-5", "4 of 1-10", "2", "second", "rubric, scale"]
+    assert "0 questions." in words(pages.compare({"show": "changed"}, ["five", "ten"]))
+    assert "0 questions." in words(pages.compare({"show": "same"}, ["five", "ten"]))
+    assert "12 questions." in words(pages.compare({"show": "scales"}, ["five", "ten"]))
+    alike = words(pages.compare({"show": "same"}, ["five", "again"]))
+    assert "Of 12 with a verdict in both, 0 (0.0%) have another one" in alike
+    assert "different scales (" not in alike
+
+
 @pytest.mark.parametrize(
     ("judge", "more", "why"),
     [
@@ -400,7 +428,7 @@ def test_another_release_makes_the_index_again(monkeypatch: pytest.MonkeyPatch) 
 def test_rows_that_change_ask_for_another_version_of_the_index(folder: Path) -> None:
     found = [each for run in ("pairs", "march/first") for each in indexed_rows(folder / run)]
     rows, asked = [each.searched for each in found], [each.kept[:2] for each in found]
-    assert (run_index._VERSION, fingerprint([rows, asked])[:16]) == (7, "82d0e8e75730a430")
+    assert (run_index._VERSION, fingerprint([rows, asked])[:16]) == (8, "82d0e8e75730a430")
 
 
 def test_a_large_folder_is_listed_before_its_runs_are_looked_into(
@@ -569,3 +597,18 @@ def test_a_search_of_thousands_of_words_is_told(tmp_path: Path) -> None:
     for render, query in ((pages.runs, {"q": many}), (pages.run, {"of": "one", "q": many})):
         with pytest.raises(UserError, match="A search takes at most 100 different words: 1,500 were given"):
             render(query)
+
+
+def test_verdicts_that_are_a_folder_have_a_cure(tmp_path: Path) -> None:
+    items = runs.write_jsonl(tmp_path / "items.jsonl", runs.rows(3))
+    done = runs.dikast_here("grade", items, "--judge", "mock:random", "--rubric", "helpfulness", "--out",
+                            tmp_path / "runs" / "one")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    verdicts = tmp_path / "runs" / "one" / "verdicts.jsonl"
+    verdicts.unlink()
+    verdicts.mkdir()
+    pages = fresh(tmp_path)
+    for _ in range(2):  # also once its verdicts have been read in vain
+        assert "verdicts.jsonl is not a file: remove it, and run the command that made it again" in words(
+            pages.run({"of": "one"})
+        )

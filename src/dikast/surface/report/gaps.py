@@ -49,6 +49,13 @@ class Scales:
         own = scale if self.gold is None else replace(self.gold, lower_is_better=scale.lower_is_better)
         return (scale.goodness(score), own.goodness(gold)) if lies_on(gold, own) else None
 
+    def of(self, row: Mapping[str, Any]) -> str:
+        """The scale of a row's verdict in words; "" of a pair, and where it is not known."""
+        scale = self.known.get(str(row.get("rubric"))) if "response" in row else None
+        if scale is None:
+            return ""
+        return f"{scale}, lower is better" if scale.lower_is_better else str(scale)
+
     def name(self, value: Any, row: Mapping[str, Any], *, gold: bool = False) -> str | None:
         """A label as it is counted: gold as the label of its value, with the scale where there are several."""
         scale = self.known.get(str(row.get("rubric"))) if "response" in row else None
@@ -59,8 +66,7 @@ class Scales:
         if isinstance(value, int | float):
             value = scale.label(value) or value
         label = label_of(value)
-        named = f"{scale}, lower is better" if scale.lower_is_better else str(scale)
-        return f"{label} of {named}" if self.several and label is not None else label
+        return f"{label} of {self.of(row)}" if self.several and label is not None else label
 
 
 def gap_of(row: Mapping[str, Any], gold: Any, apart: tuple[float, float] | None) -> float:

@@ -16,7 +16,7 @@ create table run(id integer primary key, path text not null unique, signature te
 create table row(run integer not null, place integer not null, anchor text not null, item text not null,
     criterion text not null, status text not null, said text not null, gold text not null, gap real,
     rubric text not null, asked text not null, offsets text not null, kept text not null,
-    primary key(run, place)) without rowid;
+    scale text not null, primary key(run, place)) without rowid;
 create index row_at on row(anchor, run);
 """
 _NO_DATABASE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR}

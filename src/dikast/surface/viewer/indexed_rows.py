@@ -71,7 +71,7 @@ def indexed_rows(folder: Path) -> Iterator[IndexedRow]:
         asked = (str(row["rubric"] or ""), of, orjson.dumps(offsets).decode())
         asked_in = [f"status_{order}" for order in ORDERS if f"status_{order}" in row] or ["status"]
         failed = sum(row[name] != Status.OK for name in asked_in)
-        yield IndexedRow(searched, (*asked, orjson.dumps(kept).decode()), len(offsets), failed)
+        yield IndexedRow(searched, (*asked, orjson.dumps(kept).decode(), scales.of(row)), len(offsets), failed)
 
 
 def _starts(path: Path) -> "array[int]":

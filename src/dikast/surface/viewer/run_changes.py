@@ -16,9 +16,13 @@ SHOWS = {
     "same": "the same",
     "all": "all",
     "failed": "without a verdict in one",
+    "scales": "on different scales",
 }
+_TOLD = "a.said != '' and b.said != ''"
+_APART = "(a.scale != b.scale and a.scale != '' and b.scale != '')"  # their labels are not compared
 _SHOWN = {
-    "changed": "a.said != b.said", "same": "a.said = b.said", "all": "1", "failed": "(a.said = '') != (b.said = '')",
+    "changed": f"a.said != b.said and not ({_TOLD} and {_APART})", "same": f"a.said = b.said and not {_APART}",
+    "all": "1", "failed": "(a.said = '') != (b.said = '')", "scales": _APART,
 }  # fmt: skip
 _BOTH = "row a join row b indexed by row_at on b.run=? and b.anchor=a.anchor where a.run=?"
 
@@ -44,13 +48,15 @@ class Compared(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """Questions that both runs have: `told` have a verdict in both, of which `changed` have another one; `alone` have
-    one in one run only; `compared` have gold and a verdict in both, and are nearer to gold in the first or the second.
+    """Questions that both runs have: `told` have a verdict in both on one scale, of which `changed` have another one;
+    `apart` have a verdict in both on different scales; `alone` have one in one run only; `compared` have gold and a
+    verdict in both, and are nearer to gold, as a share of the scale, in the first or the second.
     """
 
     both: int
     told: int
     changed: int
+    apart: int
     alone: int
     compared: int
     first: int
@@ -62,22 +68,31 @@ class Totals(NamedTuple):
 def totals(index: RunIndex, one: Listed, other: Listed) -> Totals:
     """Count what two runs have in common and what differs."""
     sums = (
-        "a.said != '' and b.said != ''", "a.said != '' and b.said != '' and a.said != b.said",
+        f"{_TOLD} and not {_APART}", f"{_TOLD} and not {_APART} and a.said != b.said", f"{_TOLD} and {_APART}",
         "(a.said = '') != (b.said = '')", "a.gap is not null and b.gap is not null", "a.gap < b.gap", "a.gap > b.gap",
     )  # fmt: skip
     counts = ", ".join(f"coalesce(sum({each}), 0)" for each in sums)
-    both, told, changed, alone, measured, first, second = index.select(
+    both, told, changed, apart, alone, measured, first, second = index.select(
         f"select count(*), {counts} from {_BOTH}", (other.id, one.id)
     )[0]
-    return Totals(both, told, changed, alone, measured, first, second, one.rows - both, other.rows - both)
+    return Totals(both, told, changed, apart, alone, measured, first, second, one.rows - both, other.rows - both)
+
+
+def scales_apart(index: RunIndex, one: Listed, other: Listed) -> list[tuple[str, str]]:
+    """The different scales that questions of both runs were judged on, those of most questions first; at most 5."""
+    query = f"select a.scale, b.scale from {_BOTH} and {_TOLD} and {_APART} group by 1, 2 order by count(*) desc, 1, 2"
+    return [(a, b) for a, b in index.select(f"{query} limit 5", (other.id, one.id))]
 
 
 def crossed(index: RunIndex, one: Listed, other: Listed) -> list[tuple[str, str, int]]:
-    """How often each verdict of the first run became which in the second, most often first; at most 400."""
+    """How often each verdict of the first run became which in the second on the same scale, most often first; at most
+    400.
+    """
     return [
         (a, b, n)
         for a, b, n in index.select(
-            f"select a.said, b.said, count(*) from {_BOTH} group by 1, 2 order by 3 desc, 1, 2 limit 400",
+            f"select a.said, b.said, count(*) from {_BOTH} and not {_APART} group by 1, 2"
+            " order by 3 desc, 1, 2 limit 400",
             (other.id, one.id),
         )
     ]
@@ -95,15 +110,17 @@ def compared(index: RunIndex, one: Listed, other: Listed, show: str, words: str,
     )
     found = index.select(
         "select a.anchor, a.item, a.criterion, a.said, b.said, coalesce(nullif(a.gold, ''), b.gold), a.gap, b.gap,"
-        " a.rubric != b.rubric, a.asked != b.asked, a.status, b.status"
+        " a.rubric != b.rubric, a.asked != b.asked, a.status, b.status,"
+        f" {_APART}, a.scale, b.scale"
         f" from {_BOTH} and {_SHOWN[show]}"
         " and instr(lower(a.item || ' ' || a.criterion), ?) order by a.place limit ? offset ?",
         (other.id, one.id, words.casefold(), most, at),
     )
     rows = []
-    for anchor, item, criterion, a, b, gold, near, far, rubric, asked, state, other_state in found:
+    for anchor, item, criterion, a, b, gold, near, far, rubric, asked, state, other_state, apart, *scales in found:
         nearer = "" if near is None or far is None or near == far else "first" if near < far else "second"
-        why = (*differs, *(["rubric"] if rubric else []), *(["item"] if asked else []))
+        a, b = (f"{said} of {on}" if apart and said else said for said, on in zip((a, b), scales, strict=True))
+        why = (*differs, *(["rubric"] if rubric else []), *(["scale"] if apart else []), *(["item"] if asked else []))
         rows.append(Compared(anchor, item, criterion, a or state, b or other_state, gold, nearer, why))
     return rows
 

@@ -34,7 +34,7 @@ from dikast.surface.viewer.run_folders import (
 )
 
 FILE = ".dikast-view.sqlite"
-_VERSION = 7  # raised when the same runs give other rows or states; a test compares the rows
+_VERSION = 8  # raised when the same runs give other rows or states; a test compares the rows
 AT_ONCE = 16 * 2**20  # bytes of verdicts that are indexed while a page waits
 _FRESH = 1.0  # seconds for which the folder is taken to be as it was
 _LOOK_SECONDS = 0.15  # seconds of reading locks and summaries in one transaction; other runs are listed meanwhile
@@ -326,11 +326,12 @@ class RunIndex:
                 differing += bool(row.searched[6])
                 answers, failed = answers + row.answers, failed + row.failed
                 told = (run.id, place, *row.searched, *row.kept)
-                db.execute("insert into row values(?,?,?,?,?,?,?,?,?,?,?,?,?)", told)
+                db.execute("insert into row values(?,?,?,?,?,?,?,?,?,?,?,?,?,?)", told)
         except UserError as error:
             why = str(error)
         except OSError as error:
-            why = f"{run.path}: cannot be read ({error.strerror or error})"
+            why = f"{error.filename or run.path}: cannot be read ({error.strerror or error})"
+            why = run.why or f"{why}; make it a file that this user may read, and load the page again"
         if not why and (run.state != "finished" or answers < run.planned):  # no summary is of what is there
             db.execute("update run set answered=?, failed=? where id=?", (answers, failed, run.id))
         state, why = ("damaged", why) if why else (run.state, run.why)

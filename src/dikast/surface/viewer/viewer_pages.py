@@ -27,7 +27,7 @@ from dikast.surface.report.queue import Entry, add_texts, entry_of, no_prompt, p
 from dikast.surface.report.subject import prompt_of
 from dikast.surface.viewer import item_notes
 from dikast.surface.viewer.lineage import found_above, lineage
-from dikast.surface.viewer.run_changes import SHOWS, changes, compared, count_compared, crossed, totals
+from dikast.surface.viewer.run_changes import SHOWS, changes, compared, count_compared, crossed, scales_apart, totals
 from dikast.surface.viewer.run_folders import LIVE_SECONDS, STATES, UNREAD, in_one_order, state_now
 from dikast.surface.viewer.run_index import BEHIND, Listed, RunIndex
 
@@ -177,7 +177,7 @@ class ViewerPages:
         return self._page(
             "compare", "Two runs", one=one, two=two, given=given, shows=SHOWS, count=count, at=at,
             sums=totals(self.index, one, two), changed=changes(self.root, one, two),
-            cells=crossed(self.index, one, two),
+            cells=crossed(self.index, one, two), scales=scales_apart(self.index, one, two),
             rows=compared(self.index, one, two, given["show"], given["q"], (at.number - 1) * PAGE, PAGE),
             alone=[each.path for each in (one, two) if in_one_order(self.root / each.path)],
         )  # fmt: skip
