@@ -102,6 +102,19 @@ def test_ordinary_text_is_tokenised_as_the_models_own_template_does(family: str,
     assert made.ids == own_way(model, "Rate: " + text)
 
 
+@pytest.mark.parametrize("family", tiny_models.FAMILIES)
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+@given(text=st.text(max_size=40))
+def test_texts_of_single_tokens_make_the_text_of_all(family: str, text: str, engine: Engines) -> None:
+    """Where a marker ends is looked for in them; a part of a character is told by U+FFFD."""
+    tokens = engine(family)._loaded.tokens
+    before, ids = tokens.encode([Piece("Say: ok")]), tokens.encode([Piece(text)])
+    joined = "".join(map(tokens.text_of, ids))
+    assert "\ufffd" in joined or joined == tokens.decode(ids, after=before)
+
+
 @pytest.mark.parametrize("family", tiny_models.IMAGE_FAMILIES)
 def test_images_are_placed_as_the_models_own_processor_does(family: str, engine: Engines) -> None:
     import torch

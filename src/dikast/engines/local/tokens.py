@@ -53,6 +53,7 @@ class Tokens:
         self._spelling = _any_of(self.controls)
         self._known: Bounded[tuple[Piece, ...], tuple[int, ...]] = Bounded(_REMEMBERED, lambda ids: 1)
         self._copies: dict[str, tuple[Any, dict[int, int]]] = {}
+        self._texts: dict[int, str] = {}  # of single tokens
 
     def spellings(self, text: str) -> Iterator[re.Match[str]]:
         """Where control tokens are spelled out in `text`, leftmost and longest first."""
@@ -109,6 +110,13 @@ class Tokens:
         anchor = [token for token in after[-8:] if token not in self.special_ids][-4:]
         lead, whole = self._text(anchor), self._text([*anchor, *ids])
         return whole[len(lead) :] if anchor and whole.startswith(lead) else self._text(ids)
+
+    def text_of(self, token: int) -> str:
+        """The text of one token behind other text; with U+FFFD where it is a part of a character."""
+        text = self._texts.get(token)
+        if text is None:
+            text = self._texts[token] = self.decode([token], after=[token])
+        return text
 
     def _text(self, ids: Sequence[int]) -> str:
         kept = [token for token in ids if token not in self.special_ids]
