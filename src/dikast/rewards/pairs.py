@@ -19,7 +19,8 @@ from dikast.audit.statistics.intervals import mean_estimate
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item, item_to
-from dikast.core.part import Content, is_empty, text_of
+from dikast.core.media import inside_root, resolved
+from dikast.core.part import STORES, Content, Image, is_empty, text_of
 from dikast.core.records import Arrangement, scan_items
 from dikast.core.records.sources import is_address, is_data
 from dikast.core.runs.as_judged import is_as_judged
@@ -122,14 +123,12 @@ def pairs_of(
         raise UserError(f"{run.folder} is of a panel: name the folder of one of its judges")
     if not 0 <= margin <= 1:
         raise UserError(f"a margin lies between 0 and 1, got {margin}")
-    prompts, by_id, changed = _prompts(run, str(items))
+    prompts, by_id, dropped = _prompts(run, str(items))
     graded = run.kind == "absolute"
     ranked = (run.folder / RANKINGS).exists()
     (_grades if graded else _rankings if ranked else _comparisons)(run, by_id, criterion)
     alone = not ranked and bool((run.summary.get("preferences") or {}).get("one_order"))
-    found = Pairs([], prompts=len(prompts), one_order=alone)
-    if changed:
-        found.dropped["items that changed since they were judged"] = changed
+    found = Pairs([], prompts=len(prompts), dropped=dropped, one_order=alone)
     for prompt in prompts:
         found.pairs.extend(_chosen(prompt, margin, take, found.dropped, graded=graded))
     if match_length:
@@ -138,8 +137,8 @@ def pairs_of(
     return found
 
 
-def _prompts(run: Run, named: str) -> tuple[list[_Prompt], dict[str, _Prompt], int]:
-    """The prompts of the items in their order, and by item id; how many items are no longer those that were judged."""
+def _prompts(run: Run, named: str) -> tuple[list[_Prompt], dict[str, _Prompt], Counter[str]]:
+    """The prompts of the items in their order, and by item id; how many items were left out, by reason."""
     lock = read_lock(run.folder)
     if (damaged := damaged_lock(run.folder)) is not None:
         raise damaged
@@ -157,14 +156,17 @@ def _prompts(run: Run, named: str) -> tuple[list[_Prompt], dict[str, _Prompt], i
         asked.setdefault(record["question"]["item"], []).append(
             {name: record.get(name) for name in ("question", "hashes")}
         )
-    changed = 0
+    dropped: Counter[str] = Counter()
     by_print: dict[str, _Prompt] = {}
     by_id: dict[str, _Prompt] = {}
     for item in scan_items(path, lock.get("columns") or {}, Arrangement(names_version(run.folder))):
         if isinstance(item, DataError):
             continue
+        if not all(map(_may_be_named, item.images)):
+            dropped["items with pictures outside the media root"] += 1
+            continue
         if not is_as_judged(item, asked.get(item.id, ())):
-            changed += 1
+            dropped["items that changed since they were judged"] += 1
             continue
         shown = item_to(replace(item, responses=(), gold=None, meta={}, id="x", reference=None, rubric=None))
         prompt = by_print.setdefault(fingerprint(shown), _Prompt(item))
@@ -177,7 +179,14 @@ def _prompts(run: Run, named: str) -> tuple[list[_Prompt], dict[str, _Prompt], i
                 if is_empty(response):
                     prompt.empty.add(same)
             prompt.numbers[item.id, place] = same
-    return list(by_print.values()), by_id, changed
+    return list(by_print.values()), by_id, dropped
+
+
+def _may_be_named(image: Image) -> bool:
+    """Whether a trainer may be told to open the image: under a media root only what lies in it, and the web."""
+    if image.source.startswith(("data:", "http://", "https://")):
+        return True
+    return inside_root("/" if image.source.startswith(STORES) else resolved(image))  # a store is in no folder
 
 
 def _grades(run: Run, by_id: Mapping[str, _Prompt], criterion: str) -> None:

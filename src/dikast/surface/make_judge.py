@@ -3,6 +3,7 @@
 Every stage calls the function of its verb, and each of these resumes where it stopped, so the same command resumes too.
 """
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -15,6 +16,7 @@ from dikast.core.checking import MOST_COUNT, Mistakes, option, read_settings
 from dikast.core.errors import RunError, UserError
 from dikast.core.output_folder import one_writer
 from dikast.core.records.items import read_items
+from dikast.core.records.sources import is_data
 from dikast.core.records.writing import write_items
 from dikast.core.runs.run_files import write_checked
 from dikast.core.secrets import without_secrets
@@ -107,6 +109,14 @@ def _plan(source: Path, out: Path) -> _Plan:
     from dikast.engines.local.trusted import refuse_foreign_code
 
     folder, out = source.resolve().parent, out.resolve()
+    named: list[tuple[Any, ...]] = [
+        ("corpus", place, "recipe", folder / each.recipe) for place, each in enumerate(told.corpus)
+    ]
+    named += [("held", "recipe", folder / told.held.recipe)] if told.held.recipe else []
+    named += [("held", key, Path(getattr(told.held, key))) for key in ("format", "compare_format")]
+    for *keys, path in named:
+        if os.path.exists(path) and not is_data(path):  # of a name that no file system takes, False
+            raise document.error(f"{path}: a pipe or a device, which is not read: name a file", *keys)
     recipes: dict[str, Recipe] = {}
     data: list[dict[str, Any]] = []
     for corpus in told.corpus:

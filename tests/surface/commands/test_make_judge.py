@@ -1,5 +1,6 @@
 """`dikast make-judge`: one command from recipes to an audited judge, in miniature."""
 
+import os
 import shutil
 from collections.abc import Callable
 from hashlib import sha256
@@ -140,6 +141,23 @@ def test_a_missing_source_of_a_corpus_is_told_before_anything_is_built(tmp_path:
             assert not (tmp_path / "out").exists()
         else:  # made by the recipe before it
             assert [*_plan(path, tmp_path / "out").recipes] == ["absolute", "pairs"]
+
+
+@pytest.mark.parametrize(
+    ("place", "named"),
+    [("corpus.0.recipe", {"corpus": [{"recipe": "pipe"}]}), ("held.recipe", {"held": {"recipe": "pipe"}}),
+     ("held.format", {"held": {"recipe": "held.yaml", "format": "pipe"}})],
+)  # fmt: skip
+def test_a_pipe_that_a_recipe_names_is_refused(
+    place: str, named: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    path = recipe(tmp_path, **named)
+    with pytest.raises(DataError, match=r"judge\.yaml:1: .*a pipe or a device.*name a file") as told:
+        make_judge(path, tmp_path / "out")
+    assert told.value.field == place
+    assert not (tmp_path / "out").exists()
 
 
 def _without_corpus(told: dict[str, Any]) -> None:

@@ -115,6 +115,23 @@ def test_pictures_outside_are_not_opened(
     assert opened >= {"secret.png"}, "the test would prove nothing"
 
 
+def test_a_file_for_trainers_names_no_picture_outside(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(root)
+    stored = {"id": "s", "instruction": "What is it?", "image": "s3://bucket/x.png", "responses": ["red", "blue"]}
+    items = [*map(orjson.loads, (root / "items.jsonl").read_bytes().splitlines()), stored]
+    runs.write_jsonl(root / "items.jsonl", items)
+    for flags, named in (((), 3), (("--media-root", "."), 1)):
+        out = root / f"out{named}.jsonl"
+        told = CliRunner().invoke(app, ["prefs", "runs/first", "--format", "trl", "--out", str(out), *flags])
+        assert told.exit_code == 0, told.output
+        rows = [orjson.loads(line) for line in out.read_bytes().splitlines()]
+        assert len(rows) == named
+        text = out.read_text("utf-8")
+        assert ("secret.png" in text, "other.png" in text, "a.png" in text) == (named > 1, named > 1, True)
+        outside = re.search(r"left out: (\d) \(items with pictures outside the media root\)", told.output)
+        assert (outside is None) if named > 1 else (outside is not None and outside[1] == "3")
+
+
 def test_the_viewer_shows_no_picture_outside(root: Path) -> None:
     for flags, shown in ((), [True] * 3), (("--media-root", str(root)), [True, False, False]):
         viewed = Viewed(root / "runs", *flags)

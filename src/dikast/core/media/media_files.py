@@ -338,7 +338,7 @@ def _unreadable(image: Image, error: OSError | ValueError) -> DikastError:
 
 def _stamp(image: Image) -> _Stamp:
     path = resolved(image)
-    if not _inside(path):
+    if not inside_root(path):
         raise _outside(image)
     try:
         found = os.stat(path)
@@ -361,12 +361,12 @@ def _outside(image: Image) -> DataError:
 def confine(path: str | os.PathLike[str]) -> None:
     """DataError for a file, found in a folder, that is a link leading out of the media root, if there is one."""
     path = os.fspath(path)
-    if os.path.islink(path) and not _inside(path):
+    if os.path.islink(path) and not inside_root(path):
         cure = "put the file itself there, or name another root"
         raise DataError(f"is a link that leads outside the media root {_rules.root}: {cure}", path=path)
 
 
-def _inside(path: str) -> bool:
+def inside_root(path: str) -> bool:
     """Whether a path, its links resolved, lies in the media root; true for all paths if there is none."""
     root = _rules.root
     try:
