@@ -144,15 +144,17 @@ def _shards(asked: "Asked", folder: Path, at: Path) -> tuple[Shards, int]:
     loaded = random_model(folder, torch.device("meta"))
     writer, end = ShardWriter(at / "shards", 0), end_of_reply(loaded)
     task, reply, edge = (20, 8, 56) if asked.small else (300, 50, 384)
-    tiles = 0
     for n in range(32):
         asks = (Message("user", (noise(edge, n), Span(words(task, n)))),)
         example = Example(f"{n}", "benchmark", asks, Reply(words(reply, 1000 + n), ""), opening=asks)
         made = encode(example, loaded, end=end, most=4096, find_label=False)
-        tiles = max(tiles, *(each.shape[-4] for name, each in made.media.items() if name.startswith("pixel_values")))
         writer.add(example.id, example.origin, made)
     writer.flush()
-    return Shards.open(at / "shards"), tiles
+    shards = Shards.open(at / "shards", loaded.processor.vision, threads=8)
+    tiles = 0
+    for tensors in shards.load(range(len(shards))):
+        tiles = max(tiles, *(each.shape[-4] for name, each in tensors.items() if name.startswith("pixel_values")))
+    return shards, tiles
 
 
 def _loop(asked: "Asked", folder: Path, config: Config, out: Path, shards: Shards) -> Loop:

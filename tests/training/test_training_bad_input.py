@@ -18,6 +18,7 @@ from dikast.core.errors import DataError, RunError, UserError
 from dikast.surface.cli import app
 from dikast.training.config import load_config
 from dikast.training.data.collate import summed_loss
+from dikast.training.log import read_log
 from dikast.training.sft import sft
 
 Write = Callable[..., Path]
@@ -290,7 +291,7 @@ def test_what_was_prepared_is_not_used_for_other_data(
 
 
 def test_what_was_prepared_moves_with_what_it_shows(write_config: Write, world: Path, tmp_path: Path) -> None:
-    """A copy of the whole folder uses the copy's images; a deleted one does not matter."""
+    """A copy of the whole folder uses the copy's images, of which a deleted one is told before the first step."""
     (tmp_path / "old").mkdir()
     shutil.copytree(world / "scenes", tmp_path / "old" / "scenes")
     source = {"items": ["scenes/items-*.jsonl"], "formats": ["absolute-short.yaml"]}
@@ -308,9 +309,12 @@ def test_what_was_prepared_moves_with_what_it_shows(write_config: Write, world: 
     gone = max((new / "scenes").glob("**/*.png"))
     kept = gone.read_bytes()
     gone.unlink()
-    sft(new / config.name)
-    assert made() == before
+    with pytest.raises(RunError, match=rf"items-00000.jsonl:\d+: {gone} is gone, .* \(in all 1 of 12 files\)"):
+        sft(new / config.name)
+    assert not read_log(new / "run-c" / "train.jsonl")
     gone.write_bytes(kept)
+    assert sft(new / config.name)["complete"]
+    assert made() == before
     edit_image(new)
     with pytest.raises(UserError, match="belongs to a run with other data"):
         sft(new / config.name)

@@ -38,7 +38,7 @@ def reply_logprobs(model: str, items: Sequence[Item], folder: Path, *, device: s
         example = Example(item.id, item.origin, asked, Reply(text_of(item.responses[0]), ""), opening=asked)
         writer.add(item.id, item.origin, encode(example, loaded, end=end, most=loaded.context, find_label=False))
     writer.flush()
-    shards = Shards.open(folder)
+    shards = Shards.open(folder, loaded.processor.vision)
     found = np.zeros(len(shards))
     order = np.lexsort((shards.lengths, shards.groups))
     starts = [0, *(np.flatnonzero(np.diff(shards.groups[order])) + 1).tolist(), len(order)]

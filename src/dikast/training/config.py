@@ -122,7 +122,8 @@ class Config:
     process; `bf16-master`: bf16 weights and gradients, the rest of their fp32 values and fp32
     moments in the optimizer.
     label_loss_weight: how much the tokens of the verdict's label count in the loss, the others 1.
-    shards: where the prepared examples are kept (`out`/shards). workers: processes that prepare them.
+    shards: where the prepared examples are kept (`out`/shards). workers: processes that prepare them, and then, in each
+    process that trains, threads that read and prepare pictures ahead of the steps.
     max_seconds: stop with a checkpoint after so long (0: never); the same command goes on from it.
     """
 

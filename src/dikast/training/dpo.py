@@ -191,6 +191,7 @@ def reference(
     path = out / REFERENCE
     stored = team.from_main(lambda: _stored(path, runs))
     if not stored:
+        team.from_main(shards.check_files)
         part = out / f"reference-{team.rank}.npy"
         np.save(part, _computed(config, loaded, shards, team))
         team.wait()

@@ -19,6 +19,7 @@ from dikast.training.config import Config
 from dikast.training.data.batches import BatchPlan, Unit, micro_batches
 from dikast.training.data.collate import Batch, collate, summed_loss, units_of
 from dikast.training.data.distinct_media import shown_again
+from dikast.training.data.media_loader import Tensors
 from dikast.training.data.shards import Shards
 from dikast.training.log import Log
 from dikast.training.optimizer import optimizer_of
@@ -94,16 +95,21 @@ class Loop:
 
         watch: called with every line of the log, in the main process. judge: called with the number of steps done when
         an evaluation is due, and at the end after the last checkpoint; it must leave the model's mode and the random
-        state unchanged. RunError if a loss is not a number or a batch does not fit; the last checkpoint stays intact.
+        state unchanged. RunError if a loss is not a number, a batch does not fit, or a picture is no longer as it was
+        prepared; the last checkpoint stays intact.
         """
         config, model, started = self._config, self._loaded.model, time.monotonic()
         first, tally = self.done, self._tally()
+        if first < self.total:
+            self._team.from_main(self._shards.check_files)
         model.train()
         with ThreadPoolExecutor(1) as pool:
-            for step, micro in zip(range(first, self.total), self._batches(pool), strict=True):
+            batches = self._batches(pool)
+            for step in range(first, self.total):
                 rate = rate_at(step, steps=self._planned, peak=config.learning_rate, warmup=config.warmup,
                                shape=config.schedule, final=config.min_lr_ratio)  # fmt: skip
                 try:
+                    micro = next(batches)
                     loss, norm = self._step(step, micro, rate)
                 except RunError:
                     self._optimizer.zero_grad(set_to_none=True)
@@ -230,15 +236,17 @@ class Loop:
             waiting.extend(pool.submit(self._micro, step) for step in itertools.islice(steps, 1))
 
     def _micro(self, step: int) -> list[Batch]:
-        team, made = self._team, []
-        most, pack = self._config.max_tokens_per_micro_batch, self._config.pack
-        for run in micro_batches(self._units(step), most, team.size, packed=pack != "none"):
-            mine = run[team.rank :: team.size]  # if it is empty, a unit of weight 0 keeps the processes in step
-            numbers = [number for unit in mine or run[:1] for number in unit.numbers]
-            made.append(self._collate(numbers, counts=bool(mine)))
-        return made
+        team, most = self._team, self._config.max_tokens_per_micro_batch
+        runs = micro_batches(self._units(step), most, team.size, packed=self._config.pack != "none")
+        mine = [run[team.rank :: team.size] for run in runs]  # if it is empty, a unit of weight 0 keeps in step
+        chosen = [[n for unit in own or run[:1] for n in unit.numbers] for run, own in zip(runs, mine, strict=True)]
+        media = self._shards.load(itertools.chain.from_iterable(chosen))  # of all passes at once, for many threads
+        return [
+            self._collate(numbers, itertools.islice(media, len(numbers)), counts=bool(own))
+            for numbers, own in zip(chosen, mine, strict=True)
+        ]
 
-    def _collate(self, numbers: Sequence[int], *, counts: bool = True) -> Batch:
+    def _collate(self, numbers: Sequence[int], media: Iterator[Tensors] | None = None, *, counts: bool = True) -> Batch:
         batch = collate(
             self._shards,
             numbers,
@@ -246,6 +254,7 @@ class Loop:
             label_weight=self._config.label_loss_weight,
             multiple=_ALIGNED if self._config.compile else 1,
             pack=self._config.pack,
+            media=media,
         )
         return batch if counts else replace(batch, weights=torch.zeros_like(batch.weights), learnt=0)
 

@@ -17,6 +17,7 @@ from dikast.engines.local.engine import LocalEngine
 from dikast.engines.local.label_scoring import place
 from dikast.engines.local.loading import load
 from dikast.engines.local.prompt import encode as encode_prompt
+from dikast.engines.local.seeing.shown import media_of
 from dikast.engines.local.source import locate
 from dikast.judging.judge import Judge
 from dikast.judging.settling import AskSettings, first_request
@@ -55,8 +56,8 @@ def test_a_video_file_is_trained_on_as_the_judge_shows_it(
     assert (len(judged.seen.images), len(judged.seen.clips)) == (images, clips)
     encoded = encode(example, loaded, end=end_of_reply(loaded), most=100_000)
     assert encoded.ids[: len(judged.ids)] == judged.ids
-    assert encoded.media.keys() == judged.seen.tensors.keys()
-    assert all(torch.equal(encoded.media[name], tensor) for name, tensor in judged.seen.tensors.items())
+    assert encoded.media == media_of(example.messages, loaded.processor.vision)
+    assert (len(encoded.media.images), len(encoded.media.clips)) == (images, clips)
     (clip,) = (part for message in blank.messages for part in message.parts if isinstance(part, Video))
     assert (clip.source, len({frame.source for frame in clip.frames})) == ("", 1)
 
@@ -104,21 +105,21 @@ def test_text_tokens_and_images_are_those_of_judging(
         first, last = encoded.label
         assert tuple(encoded.ids[first:last]) == label
         writer.add(example.id, example.origin, encoded)
-        expected.append(encoded)
+        expected.append((encoded, judged.seen.tensors))
     writer.flush()
 
-    shards = Shards.open(tmp_path)
+    shards = Shards.open(tmp_path, loaded.processor.vision)
     assert len(shards) == len(expected)
-    for number, encoded in enumerate(expected):
+    for number, (encoded, judged_tensors) in enumerate(expected):
         part, row = shards.find(number)
         assert part.ids(row).tolist() == encoded.ids
         assert int(part.rows[row]["prompt"]) == encoded.prompt
-        stored = part.media(row)
-        assert stored.keys() == encoded.media.keys()
-        assert bool(stored) == sees
-        for key, tensor in encoded.media.items():
-            assert stored[key].dtype == tensor.dtype
-            assert torch.equal(stored[key], tensor)  # bit for bit
+        (made,) = shards.load([number])
+        assert made.keys() == judged_tensors.keys()
+        assert bool(made) == sees
+        for key, tensor in judged_tensors.items():
+            assert made[key].dtype == tensor.dtype
+            assert torch.equal(made[key], tensor)  # bit for bit
 
 
 def _plain() -> Augment:
@@ -152,7 +153,7 @@ def test_clips_are_trained_on_as_they_are_judged(
         assert len(judged.seen.clips or judged.seen.images) >= 1
         writer.add(example.id, example.origin, encoded)
     writer.flush()
-    shards = Shards.open(tmp_path)
+    shards = Shards.open(tmp_path, loaded.processor.vision)
     whole = 0.0
     step = [(int(n),) for n in np.argsort(-shards.lengths)]
     for run in micro_batches(units_of(step, shards, loaded, "none"), 100_000):
@@ -180,7 +181,7 @@ def test_the_engine_reads_the_probability_that_the_loss_scores(
         (example,) = asker.examples(ExampleRow(0, 0, item))
         writer.add(example.id, example.origin, encode(example, loaded, end=end, most=100_000))
     writer.flush()
-    shards = Shards.open(tmp_path)
+    shards = Shards.open(tmp_path, loaded.processor.vision)
     batch = placed(collate(shards, range(3), loaded, label_weight=1.0), loaded)
     only = placed(collate(shards, range(3), loaded, label_weight=2.0), loaded)
     label = only.weights - batch.weights  # 1 on the tokens of the verdict's label

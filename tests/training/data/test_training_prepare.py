@@ -46,7 +46,7 @@ def prepared(path: Path) -> Shards:
 
 def told(shards: Shards) -> list[object]:
     found = [(shards.find(n), shards.name(n)) for n in range(len(shards))]
-    media = [[tensor.tolist() for tensor in part.media(row).values()] for (part, row), _ in found]
+    media = [[tensor.tolist() for tensor in each.values()] for each in shards.load(range(len(shards)))]
     ids = [part.ids(row).tolist() for (part, row), _ in found]
     return [shards.shown, ids, media, [name for _, name in found]]
 

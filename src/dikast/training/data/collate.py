@@ -5,7 +5,7 @@ end to end or, siblings, as a tree. Under causal attention padding after a row d
 no mask.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -18,6 +18,7 @@ from dikast.engines.local.seeing.seen import Medium, Seen, joined, separated, to
 from dikast.engines.local.sharing.trie import Tree
 from dikast.training.data.batches import Unit
 from dikast.training.data.distinct_media import distinct
+from dikast.training.data.media_loader import Tensors
 from dikast.training.data.shards import Shards
 from dikast.training.packed_attention import segment_table
 
@@ -69,12 +70,15 @@ def collate(
     label_weight: float = 1.0,
     multiple: int = 1,
     pack: Pack = "none",
+    media: Iterable[Tensors] | None = None,
 ) -> Batch:
     """Examples as tensors: packed into one row, or each a row, padded to a multiple of `multiple` tokens.
 
-    With trees, examples whose `siblings` are equal share their common prefix.
+    With trees, examples whose `siblings` are equal share their common prefix. media: the tensors of each example's
+    pictures and clips, if they were loaded before.
     """
     found = [shards.find(number) for number in numbers]
+    seen = list(shards.load(numbers) if media is None else media)
     rows = [part.ids(i).astype(np.int64) for part, i in found]
     inputs: dict[str, Any] = {}
     repeated: tuple[int, ...] | None = None
@@ -83,14 +87,13 @@ def collate(
         longest += -longest % multiple
         shape = (len(rows), longest)
         places = [n * longest + np.arange(len(row)) for n, row in enumerate(rows)]
-        media = [tensors for part, i in found if (tensors := part.media(i))]
-        inputs |= together([Seen(tensors=tensors) for tensors in media])
+        inputs |= together([Seen(tensors=tensors) for tensors in seen if tensors])
     else:
         places, mask = _laid_out(shards, numbers, loaded, trees=pack == "trees")
         shape = (1, int(mask[0, 0, -1, 0]))
         inputs["attention_mask"] = mask
-        inputs["position_ids"] = _positions(shards, numbers, loaded, places, shape[1])
-        shown, repeated = _shown(shards, numbers, loaded, places)
+        inputs["position_ids"] = _positions(shards, numbers, loaded, places, seen, shape[1])
+        shown, repeated = _shown(shards, numbers, loaded, places, seen)
         inputs |= shown
     ids = np.full(shape[0] * shape[1], loaded.processor.padding, np.int64)
     kept = np.zeros(len(ids), np.bool_)
@@ -162,11 +165,11 @@ def _keys(shards: Shards, number: int, loaded: Loaded) -> NDArray[np.int64]:
 
 
 def _shown(
-    shards: Shards, numbers: Sequence[int], loaded: Loaded, places: list[NDArray[np.int64]]
+    shards: Shards, numbers: Sequence[int], loaded: Loaded, places: list[NDArray[np.int64]], seen: Sequence[Tensors]
 ) -> tuple[dict[str, torch.Tensor], tuple[int, ...] | None]:
     """The tensors of the media in a packed row, each picture once, and the places of their features."""
     standing: dict[tuple[bool, int], tuple[Medium, int]] = {}
-    for number, place in zip(numbers, places, strict=True):
+    for number, place, tensors in zip(numbers, places, seen, strict=True):
         part, i = shards.find(number)
         shown = part.shown(i)
         if not len(shown):
@@ -175,7 +178,7 @@ def _shown(
         at = place[_media_tokens(part.ids(i).astype(np.int64), loaded)[firsts]].tolist()
         known = list(zip(shown["clip"].tolist(), at, strict=True))
         if any(each not in standing for each in known):
-            media = separated(part.media(i))
+            media = separated(tensors)
             standing |= dict(zip(known, zip(media, shown["key"].tolist(), strict=True), strict=True))
     ordered = [standing[at] for at in sorted(standing)]
     once, repeated = distinct([medium for medium, _ in ordered], [key for _, key in ordered])
@@ -192,15 +195,16 @@ def _types(ids: NDArray[np.int64], loaded: Loaded) -> torch.Tensor | None:
 
 
 def _positions(
-    shards: Shards, numbers: Sequence[int], loaded: Loaded, places: list[NDArray[np.int64]], tokens: int
-) -> torch.Tensor:
+    shards: Shards, numbers: Sequence[int], loaded: Loaded, places: list[NDArray[np.int64]], seen: Sequence[Tensors],
+    tokens: int,
+) -> torch.Tensor:  # fmt: skip
     """The position of each token in its own row: (1, tokens), or (3, 1, tokens) where media have three dimensions."""
     made = []
-    for number in numbers:
+    for number, tensors in zip(numbers, seen, strict=True):
         part, i = shards.find(number)
         ids = part.ids(i).astype(np.int64)
         if len(part.shown(i)) and (types := _types(ids, loaded)) is not None:
-            told = {name: each for name, each in part.media(i).items() if name.endswith(("_grid_thw", "_grid_ts"))}
+            told = {name: each for name, each in tensors.items() if name.endswith(("_grid_thw", "_grid_ts"))}
             made.append(loaded.model.model.get_rope_index(torch.from_numpy(ids)[None], types[None], **told)[0])
         else:
             made.append(torch.arange(len(ids))[None])

@@ -4,21 +4,19 @@ The prompt is made by the code of the local engine, and the reply is tokenised a
 that text, tokens and images are the same in training and in judging.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from dikast.core.errors import DataError, EngineError
 from dikast.engines.local.label_scoring import behind_anchor
 from dikast.engines.local.loading import Loaded
 from dikast.engines.local.prompt import Prompt
 from dikast.engines.local.prompt import encode as encode_prompt
+from dikast.engines.local.seeing.shown import Media, media_of
 from dikast.engines.local.template import Turn
 from dikast.engines.local.tokens import Tokens
 from dikast.training.data.examples import Example
-
-if TYPE_CHECKING:
-    import torch
 
 _PROBE = "probe-of-a-reply"
 
@@ -35,14 +33,14 @@ class Shown(NamedTuple):
 class Encoded:
     """Token ids; the first `prompt` ones are masked in the loss; `label` = (first, last + 1) of the verdict's label.
 
-    `media` holds the tensors of images and clips; rows of equal `shape` may share a batch. `shown` has the images in
+    `media` are the images and clips that it shows; rows of equal `shape` may share a batch. `shown` has the images in
     order, then the clips.
     """
 
     ids: list[int]
     prompt: int
     label: tuple[int, int]
-    media: "Mapping[str, torch.Tensor]" = field(default_factory=dict)
+    media: Media = field(default_factory=Media)
     shape: tuple[int, ...] = ()
     shown: tuple[Shown, ...] = ()
 
@@ -97,7 +95,8 @@ def encode(example: Example, loaded: Loaded, *, end: int, most: int, find_label:
                 path=example.origin,
             )
     shape = made.seen.shape if made.seen.tensors else ()
-    return Encoded(ids, start, label, made.seen.tensors, shape, tuple(_shown(made, loaded)))
+    media = media_of(example.messages, loaded.processor.vision)
+    return Encoded(ids, start, label, media, shape, tuple(_shown(made, loaded)))
 
 
 def _shown(made: Prompt, loaded: Loaded) -> Iterator[Shown]:

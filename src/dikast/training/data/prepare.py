@@ -1,5 +1,6 @@
 """Preparing shards from the configuration's files: in parallel over slices, once for the same data and model."""
 
+import logging
 import os
 import shutil
 from collections.abc import Iterator
@@ -26,11 +27,15 @@ from dikast.engines.local.source import file_sha256
 from dikast.training.config import Config, as_before
 from dikast.training.data.encode import encode, end_of_reply
 from dikast.training.data.examples import Example, ExampleRow, files_of, rows_of_file
-from dikast.training.data.shards import VERSION, Shards, ShardWriter
+from dikast.training.data.media_references import is_local, relative_root
+from dikast.training.data.shards import Shards, ShardWriter
 from dikast.training.preferences import asker_of
 from dikast.training.processes import SingleProcess
 
+VERSION = 3  # of the files; 2 held the tensors of media
+_KEY = 2  # part of a folder's name, so that examples without media are still found
 _SLICE = 4096  # rows that one process prepares in one go
+_log = logging.getLogger(__name__)
 
 
 class Unit(NamedTuple):
@@ -79,15 +84,15 @@ def data_hash(config: Config) -> str:
 def prepare_shards(config: Config, loaded: Loaded, about: Any, data: str, team: SingleProcess) -> Shards:
     """The shards of this data for this model, made if they do not exist yet.
 
-    They are made again if an image or video that they show has changed; a deleted one does not matter. about: the
-    properties of the model that determine tokens and images, as JSON values; data: the `data_hash`. DataError, in every
-    process, at the first record that cannot be used, and nothing is left behind. The main process makes them while the
-    others wait.
+    They are made again if an image or video that they show has changed; of a deleted one `Shards.check_files` tells,
+    before it is used. about: the properties of the model that determine tokens and images, as JSON values; data: the
+    `data_hash`. DataError, in every process, at the first record that cannot be used, and nothing is left behind. The
+    main process makes them while the others wait.
     """
-    key = fingerprint([VERSION, data, about, config.max_tokens, config.label_loss_weight != 1])
+    key = fingerprint([_KEY, data, about, config.max_tokens, config.label_loss_weight != 1])
     folder = config.path(config.shards or str(Path(config.out) / "shards")) / key
     team.from_main(lambda: _prepare(config, loaded, folder))
-    shards = Shards.open(folder)
+    shards = Shards.open(folder, loaded.processor.vision, root=config.root, threads=config.workers)
     if not len(shards):
         raise UserError("the data gives no examples")
     return shards
@@ -96,8 +101,15 @@ def prepare_shards(config: Config, loaded: Loaded, about: Any, data: str, team: 
 def _prepare(config: Config, loaded: Loaded, folder: Path) -> None:
     """Make the shards in their folder, unless they are there; finished slices of an interrupted call are kept."""
     made = (folder / "done.json").is_file() and _whole(folder) and _as_shown(config, folder)
-    if made and (config.pack == "none" or Shards.open(folder).tell_siblings):
-        return
+    if made:
+        found = Shards.open(folder)
+        if found.name_media and (config.pack == "none" or found.tell_siblings):
+            return
+        if not found.name_media:
+            _log.warning(
+                "%s: an earlier version stored pictures here as the model takes them: the examples are prepared anew, "
+                "with references to the files of the pictures, and what was stored is removed", folder,
+            )  # fmt: skip
     apart = folder.parent.resolve() != config.path(config.out).resolve()  # `out` is locked already
     with one_writer(folder.parent, "preparing examples") if apart else nullcontext():
         if (folder / "done.json").is_file() or not _as_shown(config, folder):
@@ -173,7 +185,7 @@ def _slice_made(folder: Path, each: Slice) -> dict[str, Any] | None:
         told = orjson.loads(_record(folder, each).read_bytes())
     except (OSError, ValueError):
         return None
-    return told if told["slice"] == [each.start, each.rows] else None
+    return told if told["slice"] == [each.start, each.rows] and told.get("version") == VERSION else None
 
 
 class _Reader:
@@ -208,19 +220,18 @@ def _work(config: Config, folder: Path, job: Slice) -> None:
 
 def _prepare_slice(config: Config, loaded: Loaded, folder: Path, job: Slice, rows: Iterator[ExampleRow]) -> None:
     asker, end = asker_of(config), end_of_reply(loaded)
-    writer, count, find = ShardWriter(folder, job.number), 0, config.label_loss_weight != 1
+    writer, count, find = ShardWriter(folder, job.number, root=config.root), 0, config.label_loss_weight != 1
     shown: dict[tuple[str, str, int | None], str] = {}
     for row in rows:
         for example in asker.examples(row):
             encoded = encode(example, loaded, end=end, most=config.max_tokens, find_label=find)
             writer.add(example.id, example.origin, encoded, opening=_opening(example))
             for image in _files_shown(example):
-                root = os.path.relpath(image.root or ".", config.root or ".")  # so that both may be moved together
-                shown[image.source, root, image.frame] = image_sha256(image)
+                shown[image.source, relative_root(image, config.root), image.frame] = image_sha256(image)
             count += 1
     writer.flush()
     told = {"slice": [job.start, job.rows], "examples": count, "shown": [[*key, sha] for key, sha in shown.items()]}
-    write_file(_record(folder, job), orjson.dumps(told))
+    write_file(_record(folder, job), orjson.dumps({**told, "version": VERSION}))
 
 
 def _opening(example: Example) -> int:
@@ -237,7 +248,7 @@ def _opening(example: Example) -> int:
 def _files_shown(example: Example) -> Iterator[Image]:
     """The images and frames of an example that are local files."""
     for message in example.messages:
-        yield from (image for image in message.images if "://" not in image.source and image.source[:5] != "data:")
+        yield from (image for image in message.images if is_local(image))
 
 
 def _as_shown(config: Config, folder: Path) -> bool:

@@ -1,42 +1,45 @@
-"""Prepared examples on disk: token ids, and images as the processor's output.
+"""Prepared examples on disk: token ids, labels, and references to the pictures and clips that they show.
 
-Images are compressed without loss: a processor's output takes few distinct values (256 levels in three channels), so
-each number is stored as an index into a table of values, one or two bytes instead of four. With too many distinct
-values the numbers are stored unchanged. Media that several examples of a shard share are stored once.
+Media that several examples of a shard share are referred to once. Shards of earlier versions held the tensors of media;
+they are read where they show none.
 """
 
-import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import orjson
 from numpy.typing import NDArray
 
 from dikast.core.canonical import fingerprint
+from dikast.core.errors import RunError
+from dikast.core.media import image_file, image_sha256
+from dikast.core.part import Image
+from dikast.core.text import counted
+from dikast.engines.local.seeing.vision import Vision
 from dikast.training.data.encode import Encoded
+from dikast.training.data.media_loader import Due, MediaLoader, Tensors
+from dikast.training.data.media_references import MediaReference, path_of, read, written
 
-if TYPE_CHECKING:
-    import torch
-
-VERSION = 2
 ROW = np.dtype([("start", "<i8"), ("length", "<i4"), ("prompt", "<i4"), ("label", "<i4", 2), ("media", "<i4")])
 SHOWN = np.dtype([("row", "<i4"), ("clip", "?"), ("tokens", "<i4"), ("key", "<i8")])
-MEDIA = np.dtype([("kind", "<i4"), ("floats", "<i8"), ("ints", "<i8")])
+MEDIA = np.dtype([("kind", "<i4"), ("start", "<i8"), ("length", "<i4")])  # a reference in the bytes of the shard
 _MOST_ROWS = 8192
-_MOST_FLOATS = 64 * 2**20
-_MOST_VALUES = 2**16
+_MOST_BYTES = 256 * 2**20  # of references and kept files
 _MOST_OPEN = 64  # files of a folder that are mapped at a time, each of which holds a descriptor
 
 
 class ShardWriter:
-    """Writes encoded examples into `folder/shard-PREFIX-NNNN`, starting a new shard when one is full."""
+    """Writes encoded examples into `folder/shard-PREFIX-NNNN`, starting a new shard when one is full.
 
-    def __init__(self, folder: Path, prefix: int) -> None:
-        self._folder, self._prefix, self._number = folder, prefix, 0
+    root: the folder that references to local files are relative to.
+    """
+
+    def __init__(self, folder: Path, prefix: int, *, root: str = "") -> None:
+        self._folder, self._prefix, self._root, self._number = folder, prefix, root, 0
         self._clear()
 
     def _clear(self) -> None:
@@ -45,12 +48,12 @@ class ShardWriter:
         self._names: list[tuple[str, str]] = []
         self._openings: list[int] = []
         self._shown: list[tuple[int, bool, int, int]] = []
-        self._kinds: list[dict[str, Any]] = []
+        self._kinds: list[list[int]] = []
         self._media: list[tuple[int, int, int]] = []
-        self._known: dict[bytes, int] = {}
-        self._floats: list[NDArray[np.float32]] = []
-        self._ints: list[NDArray[np.int64]] = []
-        self._size = self._float_size = self._int_size = 0
+        self._known: dict[object, int] = {}
+        self._files: dict[str, list[int]] = {}
+        self._bytes = bytearray()
+        self._size = 0
 
     def add(self, name: str, origin: str, encoded: Encoded, *, opening: int = 0) -> None:
         """Append an example. opening: 63 bits that examples share which ask alike up to the first response."""
@@ -62,34 +65,33 @@ class ShardWriter:
         self._names.append((name, origin))
         self._tokens.append(np.asarray(encoded.ids, np.uint32))
         self._size += len(encoded.ids)
-        if len(self._rows) >= _MOST_ROWS or self._float_size >= _MOST_FLOATS:
+        if len(self._rows) >= _MOST_ROWS or len(self._bytes) >= _MOST_BYTES:
             self.flush()
 
     def _place(self, encoded: Encoded) -> int:
-        """The index of an example's media; -1 for none."""
-        if not encoded.media:
+        """The index of the reference to an example's media; -1 for none."""
+        if not any(encoded.media):
             return -1
-        arrays = {name: np.ascontiguousarray(tensor.numpy()) for name, tensor in sorted(encoded.media.items())}
-        digest = hashlib.blake2b(digest_size=16)
-        for array in arrays.values():
-            digest.update(array)  # type: ignore[arg-type]  # a buffer
-        key = digest.digest()
-        if key in self._known:
-            return self._known[key]
-        tensors = {name: {"shape": list(a.shape), "dtype": str(a.dtype)} for name, a in arrays.items()}
-        kind = {"group": list(encoded.shape), "tensors": tensors}
+        told, kind = written(encoded.media, self._root, self._kept), list(encoded.shape)
         if kind not in self._kinds:
             self._kinds.append(kind)
-        self._media.append((self._kinds.index(kind), self._float_size, self._int_size))
-        for array in arrays.values():
-            if array.dtype.kind == "f":
-                self._floats.append(array.astype(np.float32).ravel())
-                self._float_size += array.size
-            else:
-                self._ints.append(array.astype(np.int64).ravel())
-                self._int_size += array.size
-        self._known[key] = len(self._media) - 1
+        key = (told, encoded.shape)
+        if key not in self._known:
+            self._known[key] = len(self._media)
+            start, length = self._stored(told)
+            self._media.append((self._kinds.index(kind), start, length))
         return self._known[key]
+
+    def _kept(self, image: Image) -> list[int]:
+        """Where the bytes of a file are that is not on this machine, once for all examples of the shard."""
+        sha256 = image_sha256(image)
+        if sha256 not in self._files:
+            self._files[sha256] = self._stored(image_file(image))
+        return self._files[sha256]
+
+    def _stored(self, raw: bytes) -> list[int]:
+        self._bytes += raw
+        return [len(self._bytes) - len(raw), len(raw)]
 
     def flush(self) -> None:
         """Write the pending examples."""
@@ -103,50 +105,37 @@ class ShardWriter:
         np.save(folder / "media.npy", np.array(self._media, MEDIA))
         np.save(folder / "openings.npy", np.array(self._openings, np.int64))
         np.save(folder / "shown.npy", np.array(self._shown, SHOWN))
-        np.save(folder / "ints.npy", np.concatenate(self._ints) if self._ints else np.zeros(0, np.int64))
-        table, codes = _coded(self._floats)
-        np.save(folder / "table.npy", table)
-        np.save(folder / "floats.npy", codes)
+        np.save(folder / "bytes.npy", np.frombuffer(self._bytes, np.uint8))
         (folder / "names.json").write_bytes(orjson.dumps(self._names))
         (folder / "kinds.json").write_bytes(orjson.dumps(self._kinds))
         self._number += 1
         self._clear()
 
 
-def _coded(floats: Sequence[NDArray[np.float32]]) -> tuple[NDArray[np.float32], NDArray[Any]]:
-    """The table of distinct values and each number's index; an empty table and the numbers if there are too many."""
-    table = np.zeros(0, np.float32)
-    for array in floats:
-        table = np.union1d(table, np.unique(array))
-        if len(table) > _MOST_VALUES or not np.isfinite(table).all():
-            return np.zeros(0, np.float32), np.concatenate(floats)
-    kind = np.uint8 if len(table) <= 256 else np.uint16
-    codes = [_places(table, array).astype(kind) for array in floats]
-    return table, np.concatenate(codes) if codes else np.zeros(0, np.uint8)
-
-
-def _places(table: NDArray[np.float32], array: NDArray[np.float32]) -> NDArray[np.int64]:
-    """The index of each number in the sorted table, looked up once for each distinct value (three times as fast)."""
-    values, places = np.unique(array, return_inverse=True)
-    return np.searchsorted(table, values)[places]
-
-
 class Shard:
-    """One shard, whose tokens and floats `mapped` maps into memory by their path."""
+    """One shard, whose tokens and bytes `mapped` maps into memory by their path."""
 
-    def __init__(self, folder: Path, mapped: Callable[[Path], NDArray[Any]]) -> None:
-        self.folder, self._mapped = folder, mapped
+    def __init__(self, folder: Path, mapped: Callable[[Path], NDArray[Any]], root: str = "") -> None:
+        self.folder, self._mapped, self._root = folder, mapped, root
         self.rows = np.load(folder / "rows.npy")
         self._media = np.load(folder / "media.npy")
         self._kinds = orjson.loads((folder / "kinds.json").read_bytes())
-        self._ints = np.load(folder / "ints.npy")
-        self._table = np.load(folder / "table.npy")
+
+    @property
+    def names_media(self) -> bool:
+        """Whether media are referred to; shards of earlier versions hold their tensors, and are prepared anew."""
+        return not len(self._media) or self._media.dtype == MEDIA
 
     def ids(self, i: int) -> NDArray[Any]:
         """Token ids of a row."""
         row = self.rows[i]
         tokens = self._mapped(self.folder / "tokens.npy")
         return np.asarray(tokens[row["start"] : row["start"] + row["length"]])
+
+    def name(self, i: int) -> tuple[str, str]:
+        """Id and origin (`file:line`) of a row."""
+        name, origin = orjson.loads((self.folder / "names.json").read_bytes())[i]
+        return name, origin
 
     @cached_property
     def openings(self) -> NDArray[np.int64]:
@@ -164,30 +153,28 @@ class Shard:
 
     def groups(self) -> list[tuple[int, ...]]:
         """The group of each row; rows of equal groups may share a batch."""
-        kinds = [tuple(kind["group"]) for kind in self._kinds]
+        kinds = [tuple(kind) for kind in self._kinds]
         return [kinds[self._media[place]["kind"]] if place >= 0 else () for place in self.rows["media"]]
 
-    def media(self, i: int) -> "dict[str, torch.Tensor]":
-        """The media tensors of a row, bit for bit as the processor gave them."""
-        import torch
-
+    def media(self, i: int) -> MediaReference | None:
+        """The reference to the media of a row, None for a row without any."""
         place = int(self.rows[i]["media"])
         if place < 0:
-            return {}
-        kind, float_at, int_at = (int(value) for value in self._media[place])
-        found: dict[str, torch.Tensor] = {}
-        floats = self._mapped(self.folder / "floats.npy")
-        for name, about in self._kinds[kind]["tensors"].items():
-            size = int(np.prod(about["shape"]))
-            if about["dtype"].startswith("float"):
-                stored = np.asarray(floats[float_at : float_at + size])
-                flat: NDArray[Any] = self._table[stored] if len(self._table) else stored.copy()
-                float_at += size
-            else:
-                flat = self._ints[int_at : int_at + size].copy()
-                int_at += size
-            found[name] = torch.from_numpy(flat.astype(about["dtype"], copy=False)).reshape(about["shape"])
-        return found
+            return None
+        return self._reference(place, self._kept)
+
+    def paths(self, i: int) -> list[str]:
+        """The local files that a row shows."""
+        place = int(self.rows[i]["media"])
+        files = self._reference(place, lambda start, length: b"").files() if place >= 0 else ()
+        return [path for image, _ in files if (path := path_of(image))]
+
+    def _reference(self, place: int, kept: Callable[[int, int], bytes]) -> MediaReference:
+        _, start, length = self._media[place].item()
+        return read(self._kept(start, length), self._root, kept)
+
+    def _kept(self, start: int, length: int) -> bytes:
+        return self._mapped(self.folder / "bytes.npy")[start : start + length].tobytes()
 
 
 @dataclass(frozen=True)
@@ -196,12 +183,45 @@ class Shards:
 
     folder: Path
     parts: tuple[Shard, ...]
+    loader: MediaLoader | None = None
 
     @classmethod
-    def open(cls, folder: Path) -> "Shards":
-        """All shards of a folder, of which the last used are memory-mapped."""
+    def open(cls, folder: Path, vision: Vision | None = None, *, root: str = "", threads: int = 1) -> "Shards":
+        """All shards of a folder, of which the last used are memory-mapped.
+
+        vision: makes the tensors of media, in `threads` threads. root: the folder that local files are relative to.
+        """
         mapped = lru_cache(_MOST_OPEN)(partial(np.load, mmap_mode="r"))
-        return cls(folder, tuple(Shard(path, mapped) for path in sorted(folder.glob("shard-*"))))
+        parts = tuple(Shard(path, mapped, root) for path in sorted(folder.glob("shard-*")))
+        return cls(folder, parts, None if vision is None else MediaLoader(vision, threads))
+
+    def load(self, numbers: Iterable[int]) -> Iterator[Tensors]:
+        """The media tensors of examples, in order, as `MediaLoader.load` makes them."""
+        due: list[Due | None] = []
+        for number in numbers:
+            part, row = self.find(number)
+            reference = part.media(row)
+            due.append(None if reference is None else Due(reference, partial(part.name, row)))
+        if self.loader is None:
+            return iter([{}] * len(due))
+        return self.loader.load(due)
+
+    def check_files(self) -> None:
+        """RunError, naming row and file of the first, where files are gone that the examples show."""
+        known, gone = set[str](), list[str]()
+        for part in self.parts:
+            _, first = np.unique(part.rows["media"], return_index=True)
+            for row in first.tolist():
+                for path in part.paths(row):
+                    if path not in known and not Path(path).exists():
+                        gone.append(f"{part.name(row)[1]}: {path}")
+                    known.add(path)
+        if gone:
+            raise RunError(
+                f"{gone[0]} is gone, which was there when the examples were prepared (in all {len(gone):,} of "
+                f"{counted(len(known), 'file')}): training reads pictures when it needs them: put back what is missing,"
+                " and run the same command again"
+            )
 
     @cached_property
     def shown(self) -> str:
@@ -233,6 +253,11 @@ class Shards:
         return np.array([known.setdefault(g, len(known)) for part in self.parts for g in part.groups()], np.int32)
 
     @property
+    def name_media(self) -> bool:
+        """Whether all media are referred to; shards of earlier versions hold their tensors."""
+        return all(part.names_media for part in self.parts)
+
+    @property
     def tell_siblings(self) -> bool:
         """Whether they hold what packing needs; shards of earlier versions do not."""
         return all((part.folder / "openings.npy").is_file() for part in self.parts)
@@ -257,5 +282,4 @@ class Shards:
     def name(self, number: int) -> tuple[str, str]:
         """Id and origin (`file:line`) of an example."""
         part, row = self.find(number)
-        name, origin = orjson.loads((part.folder / "names.json").read_bytes())[row]
-        return name, origin
+        return part.name(row)

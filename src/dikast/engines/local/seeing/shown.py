@@ -25,11 +25,13 @@ _SIDE_BY_SIDE = 8  # prompts whose media are prepared at a time, and held until 
 class Media(NamedTuple):
     """What a model is shown besides text, by kind, each in order."""
 
-    images: tuple[Image, ...]
-    clips: tuple[Video, ...]
+    images: tuple[Image, ...] = ()
+    clips: tuple[Video, ...] = ()
 
 
-class _Prepared(NamedTuple):
+class Prepared(NamedTuple):
+    """Media as tensors; `key` is what `key_of` makes of the files that were read."""
+
     key: object
     made: Processed
 
@@ -59,7 +61,7 @@ def see(media: Media, processor: Processor) -> Seen:
             kind="no_vision",
         )
     found = vision.remembered.get(_key(media))
-    return _remember(_prepare(media, vision), vision) if found is None else found
+    return _remember(prepare(media, vision), vision) if found is None else found
 
 
 def in_turn(requests: Sequence[Request], processor: Processor) -> Iterator[Request]:
@@ -74,7 +76,7 @@ def in_turn(requests: Sequence[Request], processor: Processor) -> Iterator[Reque
     if vision is None or threads < 2:
         yield from requests
         return
-    coming, ahead = iter(distinct), dict[Media, Future[_Prepared | None]]()
+    coming, ahead = iter(distinct), dict[Media, Future[Prepared | None]]()
     with ThreadPoolExecutor(threads) as pool:
         for request, media in zip(requests, shown, strict=True):
             for each in islice(coming, threads - len(ahead)):
@@ -92,27 +94,31 @@ def _named(media: Media) -> Media:
     return Media(media.images, tuple(clips))
 
 
-def _unknown(media: Media, vision: Vision) -> _Prepared | None:
+def _unknown(media: Media, vision: Vision) -> Prepared | None:
     """The media as tensors; None where they are remembered."""
-    return None if vision.remembered.get(_key(media)) is not None else _prepare(media, vision)
+    return None if vision.remembered.get(_key(media)) is not None else prepare(media, vision)
 
 
 def _key(media: Media) -> object:
     """What is the same for media of the same content, without decoding them."""
-    return _key_of(
+    return key_of(
         media,
         [_hash(image) for image in media.images],
         [[_hash(frame) for frame in clip.frames] for clip in media.clips],
     )
 
 
-def _key_of(media: Media, images: Sequence[str], frames: Sequence[Sequence[str]]) -> object:
+def key_of(media: Media, images: Sequence[str], frames: Sequence[Sequence[str]]) -> object:
+    """What is equal for media that show the same, by the SHA-256 of each image and of each clip's frames."""
     timed = [(tuple(each), tuple(clip.seconds)) for each, clip in zip(frames, media.clips, strict=True)]
     return tuple(images), tuple(timed)
 
 
-def _prepare(media: Media, vision: Vision) -> _Prepared:
-    """In any thread: nothing here asks the tokenizer, which is not for several threads."""
+def prepare(media: Media, vision: Vision) -> Prepared:
+    """Load media and make their tensors, in any thread: nothing here asks the tokenizer, which is not for several.
+
+    EngineError if one of them cannot be loaded.
+    """
     count = len(media.images) + sum(len(clip.frames) for clip in media.clips)
     if count > _MOST_PICTURES:  # their tensors are in memory before their tokens are known
         raise EngineError(
@@ -127,10 +133,10 @@ def _prepare(media: Media, vision: Vision) -> _Prepared:
     ]
     made = vision.process([image.picture for image in images], clips)
     hashes = [[each.sha256 for each in shown] for shown in frames]  # of what was read: a file may have changed
-    return _Prepared(_key_of(media, [image.sha256 for image in images], hashes), made)
+    return Prepared(key_of(media, [image.sha256 for image in images], hashes), made)
 
 
-def _remember(prepared: _Prepared, vision: Vision) -> Seen:
+def _remember(prepared: Prepared, vision: Vision) -> Seen:
     seen = vision.seen(prepared.made)
     vision.remembered.put(prepared.key, seen)
     return seen

@@ -95,21 +95,25 @@ class Vision:
         """The second part: the token ids."""
         images: list[tuple[int, ...]] = []
         shown: list[tuple[int, ...]] = []
-        tensors: dict[str, Any] = {}
         if made.images is not None:
             images = [
                 self._ids(self.processor.replace_image_token(made.images, image_idx=i)) for i in range(made.pictures)
             ]
-            tensors.update(made.images)
         frames = 0
         if made.clips is not None:
             assert self.clips is not None
             shown = [
                 self._ids(self.processor.replace_video_token(made.clips, video_idx=i)) for i in range(len(made.frames))
             ]
-            tensors.update(self.clips.inputs(made.clips))
             frames = made.frames[0] if self.clips.in_one_block else 1
-        return Seen(tuple(images), tuple(shown), tensors, (int(made.images is not None), frames))
+        return Seen(tuple(images), tuple(shown), self.tensors(made), (int(made.images is not None), frames))
+
+    def tensors(self, made: Processed) -> dict[str, Any]:
+        """What the model takes of the first part. Several threads may call it."""
+        tensors = dict(made.images or {})
+        if made.clips is not None and self.clips is not None:
+            tensors |= self.clips.inputs(made.clips)
+        return tensors
 
     def settings(self) -> dict[str, Any]:
         """The settings that determine the tensors of images and clips, as JSON values."""
