@@ -527,6 +527,18 @@ def test_a_text_may_name_its_pictures_thousands_of_times() -> None:
     assert told[-1] == ", that is all"
 
 
+def test_markers_of_pictures_that_begin_alike_take_no_time() -> None:
+    """A pattern of all of them held every other client up for hours."""
+    yes_no = {"type": "noul", "criteria": {"true": "yes", "false": "no"}, "instructions": "Is it red?"}
+    assets = {"a" * n + "b": {"data_base64": "AAAA"} for n in range(1, 3000)}
+    asked = {"state": "a" * 10_000_000, "questions": {"red": yes_no}}
+    with pytest.raises(Refused, match="2,999 assets, and a request has at most 64"):
+        contracts.systemone_asked({**asked, "assets": assets})
+    began = time.process_time()
+    contracts.systemone_asked({**asked, "assets": dict(list(assets.items())[-64:])})
+    assert time.process_time() - began < 20
+
+
 def test_decisions_by_our_own_client() -> None:
     """Our engine of typed decisions asks a served judge, in both contracts."""
     pytest.importorskip("torch")

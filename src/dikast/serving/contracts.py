@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,6 +16,7 @@ from dikast.engines.base import Completion, Readout, Request, Sampling
 from dikast.serving.messages import Refused
 
 _MOST_ANSWERS = 1024
+_MOST_ASSETS = 64  # each is looked for in every text
 _count = itertools.count()
 _MOST_REPLIES = 128
 _CHAT = (  # what is read, and what no answer depends on
@@ -96,11 +96,23 @@ def _plain(content: object) -> object:
 
 
 def _with_assets(text: str, assets: Mapping[str, Image]) -> list[Any]:
-    """Text with images in the place of their markers, of which the longest comes first."""
-    markers = "|".join(map(re.escape, sorted(assets, key=len, reverse=True)))
-    pieces = re.split(f"({markers})", text) if markers else [text]
-    parts = (assets[each] if i % 2 else Span(each, trusted=False) for i, each in enumerate(pieces) if each)
-    return list(parts)
+    """Text with images in the place of their markers, of which the longest comes first.
+
+    One marker after the other: a pattern of all tries each of them at each character, and can take for ever.
+    """
+    parts: list[Any] = [text]
+    for marker in sorted(assets, key=len, reverse=True):
+        parts = [piece for part in parts for piece in _between(part, marker, assets[marker])]
+    return [Span(part, trusted=False) if isinstance(part, str) else part for part in parts if part]
+
+
+def _between(part: str | Image, marker: str, image: Image) -> list[str | Image]:
+    if not isinstance(part, str):
+        return [part]
+    found: list[str | Image] = []
+    for each in part.split(marker):
+        found += (each, image)
+    return found[:-1]
 
 
 def requests_of(messages: Sequence[Message], offered: Sequence[Offered]) -> list[Request]:
@@ -192,8 +204,11 @@ def decisions_told(offered: Sequence[Offered], shares: Sequence[list[float] | No
 
 def systemone_asked(body: Mapping[str, Any]) -> tuple[list[Message], list[Offered]]:
     """The questions of `POST /v1/systemone`."""
-    assets = {}
-    for word, asset in _object(body.get("assets") or {}, "assets").items():
+    assets: dict[str, Image] = {}
+    sent = _object(body.get("assets") or {}, "assets")
+    if len(sent) > _MOST_ASSETS:
+        raise Refused(422, f"{len(sent):,} assets, and a request has at most {_MOST_ASSETS}", "assets")
+    for word, asset in sent.items():
         if not word:
             raise Refused(422, "the marker of an asset is a text that is not empty", "assets")
         one = _object(asset, f"assets.{word}")
