@@ -318,6 +318,41 @@ def test_garbage_stops_a_stage_with_examples(tmp_path: Path) -> None:
     assert report["stages"][-1]["stage"] == "3-responses"
 
 
+class Refusing(Scripted):
+    """Refuses everything from `stage` on: in words, or in the field that servers have for it."""
+
+    def __init__(self, stage: str, *, in_words: bool) -> None:
+        super().__init__(answer)
+        self.stage, self.in_words, self.count = stage, in_words, 0
+
+    def stream(self, requests: Any) -> Iterator[Completion]:
+        for request in requests:
+            if request.about["stage"] != self.stage:
+                yield Completion(request.key, answer(request))
+                continue
+            self.count += 1
+            said = f"I cannot help with request {self.count}."
+            yield Completion(request.key, said if self.in_words else "", refusal="" if self.in_words else said)
+
+
+@pytest.mark.parametrize("in_words", [True, False])
+@pytest.mark.parametrize(("stage", "calls"), [("rubrics", 3), ("responses", 20)])
+def test_a_teacher_that_refuses_everything_stops_the_build_and_three_refusals_are_shown(
+    stage: str, calls: int, in_words: bool, tmp_path: Path
+) -> None:
+    """In the first stage, where one task at a time is asked, and in one of many; nothing after it is asked."""
+    told, teacher = engine_recipe(tmp_path, tries=1), Refusing(stage, in_words=in_words)
+    with pytest.raises(RunError, match="stopped") as caught:
+        build(told, tmp_path / "out", teacher=teacher)
+    assert [f"I cannot help with request {n}." in str(caught.value) for n in range(1, 5)] == [True] * 3 + [False]
+    assert ("no JSON object" if in_words else "refused") in str(caught.value)
+    assert teacher.count == calls
+    again = Refusing(stage, in_words=in_words)  # what was answered is kept, and is not paid for again
+    with pytest.raises(RunError, match="I cannot help with request 3"):
+        build(told, tmp_path / "out", teacher=again)
+    assert again.count < calls
+
+
 class Interrupted(Scripted):
     """Answers `n` requests, failing every third once, then raises KeyboardInterrupt."""
 

@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from dikast.core.errors import RunError
 from dikast.core.item import Item
 from dikast.core.output_folder import check_in_place, identity_of
 from dikast.corpus.pipeline.post_processing import finish
 from dikast.corpus.pipeline.recipe import Recipe
-from dikast.corpus.pipeline.stage import Asking, StageReport, Task, run_stage
+from dikast.corpus.pipeline.stage import SHOWN, Asking, StageReport, Task, run_stage
 from dikast.engines.base import Engine
 from dikast.engines.http.prices import Price
 
@@ -64,7 +65,8 @@ class BuildRun:
     def stage(self, name: str, tasks: Iterable[Task], asking: Asking | None = None) -> StageReport:
         """Ask the tasks that the stage's journal does not hold, as `asking` says if given, else as the recipe says.
 
-        If tasks are left unanswered, `built.waits` says so.
+        If tasks are left unanswered, `built.waits` says so. RunError, with examples, if no reply of the build could be
+        used so far, of three or more.
         """
         self.check_in_place()
         report = StageReport(name)
@@ -83,7 +85,21 @@ class BuildRun:
         elif found.left:
             told = ", ".join(f"{n} {reason}" for reason, n in found.left.items())
             self.built.waits = f"stage {name!r} has tasks without an answer ({told}): run again to ask them"
+        self._check_replies(name)
         return found
+
+    def _check_replies(self, name: str) -> None:
+        """RunError for a teacher of which nothing can be used, as one that refuses everything: few tasks may come to
+        a stage, so that the share of its rejected replies stops none.
+        """
+        stages = self.built.stages
+        rejects = sum(stage.rejects for stage in stages)
+        if rejects >= SHOWN and not any(stage.accepted for stage in stages):
+            shown = "\n".join(f"  {each}" for each in [each for stage in stages for each in stage.examples][:SHOWN])
+            raise RunError(
+                f"the build stopped after stage {name!r}: all {rejects} replies were rejected. What was answered is"
+                f" kept; give another teacher and another folder. Examples:\n{shown}"
+            )
 
     def path(self, name: str) -> Path:
         """The journal of a stage."""

@@ -22,7 +22,7 @@ from dikast.engines.base import Completion, Engine, Request, Sampling
 from dikast.prompts.render import Slots, render
 
 _LEAST = 20  # answers before the share of rejected replies can stop a stage
-_SHOWN = 3
+SHOWN = 3  # rejected replies that an error quotes
 _HEADING = "==[ {} ]=="
 _MOST_OBJECTS = 200
 
@@ -84,7 +84,7 @@ class StageReport:
             self.records += len(record["made"])
         elif record["status"] == "rejected":
             self.rejected[record["reason"]] += 1
-            if len(self.examples) < _SHOWN:
+            if len(self.examples) < SHOWN:
                 self.examples.append(f"{record['reason']}: {str(record.get('raw', ''))[:200]!r}")
         else:
             self.left[record["reason"]] += 1
@@ -218,7 +218,7 @@ def _settle(asking: Asking, asked: _Asked, done: Completion) -> dict[str, Any] |
             asked.tries += 1
             asked.request = _again(asked, done.text, error, asking)
             return None
-        return asked.record(status="rejected", reason=error.reason, raw=done.text[:2000])
+        return asked.record(status="rejected", reason=error.reason, raw=(done.text or done.refusal)[:2000])
 
 
 def _unanswered(asked: _Asked) -> dict[str, Any]:
