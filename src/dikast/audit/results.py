@@ -46,13 +46,15 @@ class Agreement:
 
     `ends` are the least and the greatest value of the scale on which both were given (0 and 1 where rows lie on several
     scales, and statistics are of goodness); None where they have no scale in common, or were put on one. `only_score`
-    and `only_gold` are the value that all rows have, None where there are several.
+    and `only_gold` are the value that all rows have, None where there are several. `split` counts the scores without
+    gold since the raters of their row have no majority.
     """
 
     statistics: Mapping[str, Headline]
     ends: tuple[float, float] | None = None
     only_score: float | None = None
     only_gold: float | None = None
+    split: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +62,16 @@ class Accuracy:
     """Choices against gold, by tie rule; of the joint verdict where pairs were asked in both orders.
 
     `bounds` are the worst and the best value by rule, over all choices for the missing verdicts; empty if none is.
+    `only_choice` and `only_gold` are what all pairs have (first, second, tie, disagree), None where there are several;
+    `split` counts the verdicts on pairs without gold since their raters have no majority.
     """
 
     rules: Mapping[str, Estimate]
     one_order: bool
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    only_choice: str | None = None
+    only_gold: str | None = None
+    split: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,8 @@ def baselines_table(data: Data, given: Paired) -> Table:
         longer = np.where(np.isnan(extra), NONE, np.where(extra == 0, TIE, np.where(extra > 0, SECOND, FIRST)))
         rows.append(row("longer", "other", "the longer response", longer, judged))
     note = "no human ceiling: give more than one --gold" if len(given.raters) < 2 else ""
+    if len(given.raters) > 1 and not any(each.role == "ceiling" for each in rows):
+        note = "no human ceiling: no pair was rated by two"
     cells = [[row.label, *itertools.chain(*(_with_n(row.statistics.get(rule)) for rule in rules))] for row in rows]
     title, result = "The judge between baselines and ceiling", Baselines(tuple(rows))
     columns = ("who", *itertools.chain(*((_N_OF[rule], rule) for rule in rules)))
@@ -144,6 +146,6 @@ def _rater_rows(given: Paired, rules: Sequence[TieRule]) -> list[Baseline]:
                 np.array([s.counts for s in shares]).sum(0),
             )
             found[rule] = pooled_share(worth, counts.astype(np.float64), given.level, given.cluster)
-        if found:
+        if found and found[rules[0]].n:
             rows.append(Baseline(key, role, label, found))
     return rows

@@ -82,7 +82,8 @@ def accuracy_table(given: Paired, wanted: float = 0.03) -> Table:
         _orders_told(given),
         ONE_ORDER if given.one_order else "",
         f"only {counted(n, 'pair')}: too few to conclude anything" if n < FEW else "",
-        result=Accuracy(main, given.one_order, bounds),
+        f"left out: {counted(given.undecided, 'pair')} on which raters are split" if given.undecided else "",
+        result=Accuracy(main, given.one_order, bounds, *given.alike, given.undecided),
         one_order=given.one_order,
     )
 

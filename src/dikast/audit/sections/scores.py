@@ -83,7 +83,7 @@ def agreement_table(given: Scored, how: Resampling, wanted: float = 0.03, gold_r
         "without --scale only correlations and order are reported" if given.scale is None and given.own is None else "",
         _between_told(given, score, gold),
         _gold_told(given, gold_rule) if len(given.raters) > 1 else "",
-        result=Agreement(statistics, _ends(given), _only(score), _only(gold)),
+        result=Agreement(statistics, _ends(given), _only(score), _only(gold), given.undecided),
     )
 
 
@@ -196,6 +196,8 @@ def _few_in_common(given: Scored, names: Sequence[str]) -> str:
         return "no human ceiling: give more than one --gold"
     known = ~np.isnan(given.raters)
     common, usable = int(known.all(0).sum()), int((known.sum(0) > 1).sum())
+    if not usable:
+        return "no human ceiling: no row was rated by two"
     if len(known) < 3 or 2 * common >= usable:
         return ""
     fewest = int(known.sum(1).argmin())

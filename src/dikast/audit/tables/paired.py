@@ -16,7 +16,7 @@ from dikast.audit.tables.columns import Words
 from dikast.audit.tables.derived_roles import MOST_UNREAD
 from dikast.audit.tables.load import Data
 from dikast.audit.tables.refs import SLOTS
-from dikast.audit.tables.scored import consensus
+from dikast.audit.tables.scored import consensus, split_rows
 from dikast.audit.tables.soft_preferences import worth_of
 from dikast.audit.tables.statuses import failed_before, joined_status, statuses
 from dikast.core.errors import UserError
@@ -26,6 +26,7 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 Masks = NDArray[np.bool_]
 _SHOWN = 5
+_SPELT = {**dict(enumerate(pairs.NAMES)), DISAGREE: "disagree"}
 _UNSCORED = {"drop": NONE, "tie": TIE, "wrong": WRONG}
 
 
@@ -36,7 +37,7 @@ class Paired:
     `known` and `known_swapped` say where an order has a verdict, whatever the rule (`unscored`, a code) made of the
     others; `joint` says that no choice depends on one order; `soft` is what the first response earns in each order
     (n,), where preferences may lie between the choices; `strong` where every order has a strong one; `status` is that
-    of the pair, its orders' stand beside it.
+    of the pair, its orders' stand beside it; `split` are the pairs without gold since raters have no majority.
     """
 
     choice: Codes | None
@@ -56,6 +57,7 @@ class Paired:
     two_games: TwoGames = "both"
     soft: tuple[Floats, ...] = ()
     joint: bool = False
+    split: Masks | None = None
 
     @property
     def softly(self) -> Floats | None:
@@ -85,6 +87,19 @@ class Paired:
         return np.where(self.scored, pairs.joint(self.choice, self.swapped, self.two_games), self.unscored).astype(
             np.int64
         )
+
+    @property
+    def undecided(self) -> int:
+        """How many pairs with a verdict have no gold since their raters have no majority."""
+        return 0 if self.split is None else int((self.split & self.scored).sum())
+
+    @property
+    def alike(self) -> tuple[str | None, str | None]:
+        """The one verdict of all pairs with a verdict and gold, and their one gold; None where there are several."""
+        due = (self.gold != NONE) & self.scored
+        views = [each[due] for each in (self.final, self.gold) if each is not None]
+        said = [_SPELT.get(int(each[0])) if len(each) and np.ptp(each) == 0 else None for each in views]
+        return (said[0], said[1]) if len(said) == 2 else (None, None)
 
     def unscored_told(self, rows: Masks) -> str:
         """How the rule counted pairs without a verdict among the chosen rows (n,); "" where it counted none."""
@@ -123,11 +138,12 @@ def paired(data: Data) -> Paired:
     decided = [np.isin(each.codes, (FIRST, SECOND, TIE)) for each in golds]
     raters = np.array([np.where(known, each.codes, np.nan) for known, each in zip(decided, golds, strict=True)])
     raters = raters.reshape(len(golds), len(data))
-    gold = np.full(len(data), NONE, np.int64)
+    gold, split = np.full(len(data), NONE, np.int64), None
     if len(golds):
         label = consensus(raters, _rule(plan.gold_rule))
+        split = split_rows(raters, label, _rule(plan.gold_rule))
         gold = np.where(np.isnan(label), NONE, label).astype(np.int64)
-        if undecided := int((np.isnan(label) & ~np.isnan(raters).all(0)).sum()):
+        if undecided := int(split.sum()):
             data.notes.append(f"{counted(undecided, 'pair')} without a majority among raters: no gold")
         if absent := int(np.isnan(raters).all(0).sum()):
             data.notes.append(f"{counted(absent, 'pair')} without gold")
@@ -152,6 +168,7 @@ def paired(data: Data) -> Paired:
         tuple(each.soft for each in (choice, swapped) if each is not None and each.soft is not None),
         # a column with disagreements joins both orders, whoever wrote it
         swapped is None and choice is not None and (plan.joint or bool((choice.codes == DISAGREE).any())),
+        split,
     )
 
 

@@ -47,6 +47,7 @@ class Scored:
     `gold` is one label made of the raters (R, n) by the plan's rule, NaN where there is none. `kinds` are the
     statistics that score and gold allow. Where rows lie on several scales (`own`) all of these are goodness, `scale` is
     None, and `raw` holds them as they were given; `unit` says so in titles. `before` are scores that were equated.
+    `split` are the rows without gold since their raters have no majority.
     """
 
     score: Floats
@@ -59,6 +60,7 @@ class Scored:
     own: RowScales | None = None
     raw: "Scored | None" = None
     before: Unequated | None = None
+    split: NDArray[np.bool_] | None = None
 
     @property
     def unit(self) -> str:
@@ -92,6 +94,11 @@ class Scored:
     def paired(self) -> NDArray[np.bool_]:
         """Rows with a score and gold."""
         return ~np.isnan(self.score) & ~np.isnan(self.gold)
+
+    @property
+    def undecided(self) -> int:
+        """How many rows with a score have no gold since their raters have no majority."""
+        return 0 if self.split is None else int((self.split & ~np.isnan(self.score)).sum())
 
     @property
     def unscored_gold(self) -> Floats:
@@ -151,6 +158,9 @@ def scored(
         if empty := int(np.isnan(raters[i]).sum()):
             data.notes.append(f"{counted(empty, 'row')} without {name!r}")
     gold = consensus(raters, plan.gold_rule or "mean") if len(raters) else np.full(len(data), np.nan)
+    split = split_rows(raters, gold, plan.gold_rule)
+    if undecided := int(split.sum()):
+        data.notes.append(f"{counted(undecided, 'row')} without a majority among raters: no gold")
     cluster = data.words["cluster"].codes if "cluster" in data.words else None
     narrow = own is None and plan.scale is not None and is_narrow(plan.scale)
     kinds = tuple(
@@ -159,7 +169,9 @@ def scored(
     before = None
     if plan.equate is not None:
         before = Unequated(np.where(valid, data.numbers["score"], np.nan), plan.equate)
-    found = Scored(np.where(valid, score, np.nan), status, gold, raters, cluster, plan.scale, kinds, before=before)
+    found = Scored(
+        np.where(valid, score, np.nan), status, gold, raters, cluster, plan.scale, kinds, before=before, split=split
+    )
     return found if own is None else _as_goodness(found, own)
 
 
@@ -197,7 +209,7 @@ def _as_goodness(given: Scored, own: RowScales) -> Scored:
     for i, ratings_of_one in enumerate(raters):
         raters[i] = own.of_gold.goodness(ratings_of_one)
     score, raw = own.goodness(given.score), replace(given, scale=None)
-    return Scored(score, given.status, gold, raters, given.cluster, None, kinds, own, raw)
+    return Scored(score, given.status, gold, raters, given.cluster, None, kinds, own, raw, split=given.split)
 
 
 def ratings(data: Data) -> Floats:
@@ -272,6 +284,11 @@ def equated(data: Data, own: Scale) -> Floats:
 FEWEST_ANCHORS = 30
 _SHOWN = 5
 _MOST_OFF = 0.5  # of a column of scores
+
+
+def split_rows(raters: Floats, label: Floats, rule: str) -> NDArray[np.bool_]:
+    """Rows (n,) without a `label` since the raters (R, n) who rated them have no strict majority."""
+    return np.asarray(np.isnan(label) & ~np.isnan(raters).all(0)) & (rule == "majority")
 
 
 def consensus(raters: Floats, rule: str) -> Floats:

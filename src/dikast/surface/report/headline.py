@@ -23,7 +23,7 @@ from dikast.core.text import counted, one_line
 from dikast.core.verdict import Usage
 from dikast.judging.label_scores import bounded_told
 from dikast.surface.report.collecting.run_page import RunPage
-from dikast.surface.report.conclusions.light import items_of
+from dikast.surface.report.conclusions.light import items_of, no_ceiling_told
 from dikast.surface.report.figures import Ruler
 
 _WIN_RATE = "win rate (half)"
@@ -259,7 +259,7 @@ def _agreement(page: RunPage) -> Card:
         if people is not None:
             notes.append(f"with one rater {people[0]:.3f}; ceiling, one rater with another, {people[1]:.3f}")
         elif not any(row.role == "ceiling" for row in beside.rows):
-            notes.append("no human ceiling: only one rater")
+            notes.append(f"no human ceiling: {no_ceiling_told(page)}")
     return Card("Agreement with gold", _value(found), tuple(filter(None, notes)))
 
 

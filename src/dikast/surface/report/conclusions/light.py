@@ -4,7 +4,7 @@ import math
 from typing import Literal, NamedTuple
 
 from dikast.audit.estimate import Estimate
-from dikast.audit.results import Failures
+from dikast.audit.results import Accuracy, Agreement, Failures
 from dikast.core.text import counted
 from dikast.surface.report.collecting.run_page import RunPage
 
@@ -13,6 +13,8 @@ FEW = 30  # items with gold, below which nothing is concluded about the judge
 LOST = 0.05  # share of questions without a verdict, above which nothing is green
 CLOSE = 0.8  # the agreement with gold that is green where it is not known how far people agree
 MARGIN = 0.1  # how far below people's agreement with each other a judge may lie and count as about as good
+MOSTLY = 0.9  # share of one label from which it is named where a judge is no better than a constant
+SLIGHT = 0.2  # agreement among people (of pairs beyond chance) up to which they agree slightly at best
 _NAMED = 5
 
 
@@ -37,13 +39,26 @@ def items_of(page: RunPage, found: Estimate) -> ItemCount:
     value of a column that seems to name the items.
     """
     rows = counted(found.n, "pair" if page.chosen else "row")
-    repeats, plan = (page.audit.repeats, page.audit.plan) if page.audit is not None else (None, {})
+    if (audit := page.audit) is None:
+        return ItemCount(found.n, rows)
+    measured = audit.result(Accuracy) if page.chosen else audit.result(Agreement)
+    split = f", without {measured.split:,} on which raters are split" if measured is not None and measured.split else ""
     if found.independent < found.n:
-        return ItemCount(found.independent, f"{rows} of {counted(found.independent, 'item')}")
-    if repeats is not None and found.groups is None and plan.get("cluster") != "none":
-        column, values = repeats
-        return ItemCount(min(found.n, values), f"{rows} that share {counted(values, 'value')} of {column!r}")
-    return ItemCount(found.n, rows)
+        return ItemCount(found.independent, f"{rows} of {counted(found.independent, 'item')}{split}")
+    if audit.repeats is not None and found.groups is None and audit.plan.get("cluster") != "none":
+        column, values = audit.repeats
+        told = f"{rows} that share {counted(values, 'value')} of {column!r}{split}"
+        return ItemCount(min(found.n, values), told)
+    return ItemCount(found.n, rows + split)
+
+
+def no_ceiling_told(page: RunPage) -> str:
+    """Why it is not known how well people agree with each other."""
+    raters = len(page.audit.plan.get("gold") or ()) if page.audit is not None else 0
+    if raters < 2:
+        return "only one rater"
+    who = "two" if page.chosen or raters == 2 else f"all {raters}"
+    return f"no {'pair' if page.chosen else 'row'} was rated by {who} of the {raters} raters"
 
 
 def lost_told(page: RunPage) -> str:

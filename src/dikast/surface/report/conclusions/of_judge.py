@@ -4,20 +4,24 @@ import math
 
 from dikast.audit.estimate import Estimate
 from dikast.audit.rendering import Audit
-from dikast.audit.results import Agreement, Baselines, Failures, Orders
+from dikast.audit.results import Accuracy, Agreement, Baselines, Failures, Orders, RaterAgreement
 from dikast.audit.statistics.intervals import EVERY_DRAW_ALIKE
 from dikast.core.confidence import ALIKE
 from dikast.core.text import counted
+from dikast.core.verdict import DISAGREE
 from dikast.surface.report.collecting.run_page import RunPage
 from dikast.surface.report.conclusions.light import (
     CLOSE,
     FEW,
     MARGIN,
+    MOSTLY,
+    SLIGHT,
     Conclusion,
     ItemCount,
     figure_told,
     items_of,
     lost_told,
+    no_ceiling_told,
     percent_told,
     so_far,
 )
@@ -68,12 +72,18 @@ def _of_agreement(page: RunPage, audit: Audit, name: str, found: Estimate) -> Co
     beside, column = audit.result(Baselines), "all" if page.chosen else name
     best = beside.best(column) if beside else None
     floor = best.statistics[column].value if best else 0.0
-    if page.chosen and best is not None and floor == 1 and found.high == 1:
+    chosen = audit.result(Accuracy) if page.chosen else None
+    if chosen is not None and best is not None and chosen.only_gold is not None and found.high >= CLOSE:
         told = f"Not known whether the judge is right: gold never differs, so {best.label} is right too. {figure}"
         return Conclusion("grey", told, "gold that never differs cannot tell judges apart")
+    if chosen is not None and chosen.only_choice is not None and chosen.only_gold is None:
+        always = f"the judge always says {chosen.only_choice}"
+        always = "its two orders always disagree" if chosen.only_choice == DISAGREE else always
+        told = f"Do not use: {always}, on {counts.told}. {what} {figure_told(found)}"
+        return Conclusion("red", told, "a constant verdict carries no information")
     if not (found.value if math.isnan(found.low) else found.low) > floor:
         than = best.label if best is not None and floor else "a constant"
-        told = f"Do not use: not shown to be better than {than} ({floor:.2f}). {figure}"
+        told = f"Do not use: not shown to be better than {than} ({floor:.2f}). {figure}{_mostly(page)}"
         why = f"it does not lie above the best judge that ignores the input; no interval: {_none_why(found)}"
         if not math.isnan(found.low):
             why = "the interval does not lie above the best judge that ignores the input"
@@ -84,10 +94,12 @@ def _of_agreement(page: RunPage, audit: Audit, name: str, found: Estimate) -> Co
         told = f"How sure the agreement is cannot be told. {figure}"
         return Conclusion("amber", told, f"there is no interval: {_none_why(found)}")
     people = beside.people(column) if beside else None
+    raters = audit.result(RaterAgreement, "raters") if page.chosen else None
+    beyond = raters.statistics.get("alpha (nominal)") if raters is not None else None
     if people is None and beside is not None and beside.among_people(column) is not None:
         told = f"Better than a judge that ignores the input; how well people agree is not known. {figure}"
         return Conclusion("amber", told, "one rater's agreement with another is undefined")
-    said = _against_people(figure, found, people)
+    said = _against_people(figure, found, people, beyond, no_ceiling_told(page))
     if said.light != "green":
         return said
     if not page.chosen:
@@ -148,11 +160,26 @@ def unanswered(page: RunPage) -> Conclusion | None:
     return Conclusion("red", told, f"more than half of the {page.unit} got no verdict")
 
 
-def _against_people(figure: str, found: Estimate, people: tuple[Estimate, Estimate] | None) -> Conclusion:
+def _mostly(page: RunPage) -> str:
+    """Which label the judge nearly always gives; "" where there is none."""
+    given = {name: said for name, (said, _) in page.labels.items()}
+    label = max(given, key=lambda name: given[name], default="")
+    share = given[label] / sum(given.values()) if label and given[label] else 0.0
+    return f"; it says {label} in {share:.0%}" if share >= MOSTLY else ""
+
+
+def _against_people(
+    figure: str,
+    found: Estimate,
+    people: tuple[Estimate, Estimate] | None,
+    beyond: Estimate | None = None,
+    unknown: str = "",
+) -> Conclusion:
     """The judge against one rater beside one rater against another (`people`), or against gold where that is unknown.
 
     `found` is against gold, the mean or majority of the raters: it is higher than agreement with one of them. It has an
-    interval, or is 1 in every draw.
+    interval, or is 1 in every draw. `beyond`: of pairs, how far people agree beyond chance (Krippendorff's alpha),
+    which a correlation says by itself; `unknown` says why `people` are.
     """
     if people is not None:
         judge, among = people
@@ -165,9 +192,11 @@ def _against_people(figure: str, found: Estimate, people: tuple[Estimate, Estima
         if not _is_sure(judge):
             told = f"Better than chance; how sure the agreement with one person is cannot be told: {beside}"
             return Conclusion("amber", told, f"there is no interval: {_none_why(judge)}")
-        if among.low <= 0:
-            told = f"Better than chance, but people are not shown to agree with each other: {beside}"
-            return Conclusion("amber", told, "the interval of one rater against another does not lie above 0")
+        agreed, of = (among, "one rater against another") if beyond is None else (beyond, "people's agreement")
+        if not (agreed.value if math.isnan(agreed.low) else agreed.low) > SLIGHT:
+            told = "Better than chance, but people are not shown to agree with each other more than slightly"
+            told += f" (beyond chance {figure_told(agreed)}, Krippendorff's alpha)" if beyond is not None else ""
+            return Conclusion("amber", f"{told}: {beside}", f"the interval of {of} does not lie above {SLIGHT:g}")
         if (judge.value if math.isnan(judge.low) else judge.low) >= among.value - MARGIN:
             told = f"Agrees with people about as well as they agree with each other: {beside}"
             why = f"the low end of the judge against one rater lies at most {MARGIN:g} below one rater against another"
@@ -183,7 +212,7 @@ def _against_people(figure: str, found: Estimate, people: tuple[Estimate, Estima
         why = "it is 1 in every draw" if math.isnan(found.low) else f"the whole interval lies at {CLOSE:g} or above"
         return Conclusion("green", f"Agrees closely with gold. {figure}", why)
     told = f"Better than a judge that ignores the input; whether it is good enough cannot be told. {figure}"
-    why = f"the interval reaches below {CLOSE:g}, and one rater does not show how well people agree: add a second"
+    why = f"the interval reaches below {CLOSE:g}, and how well people agree is not known: {unknown}"
     return Conclusion("amber", told, why)
 
 
