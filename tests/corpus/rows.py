@@ -179,3 +179,72 @@ ALL = [
     *(("critic", row) for row, _ in CRITIC), ("llava", LLAVA), ("trl", TRL), ("trl", TRL_IMAGES),
     ("trl-preference", TRL_PREFERENCE), ("argilla", ARGILLA), ("label-studio", LABEL_STUDIO), ("autoj", AUTOJ),
 ]  # fmt: skip
+
+
+# ten rows of each published form, for what is taught: several scripts, lines, marks, code, scores and ties
+TOLD = (
+    ("Name a river.", "The Oder.", "Short, but right.", 4),
+    ("What is 2 + 2?", "5", "Wrong: it is 4.", 1),
+    ("Write a haiku.", "Leaves fall,\none by one,\nand stay.", "Three lines.\n\nThe count of syllables is off.", 3),
+    ("Translate: Guten Tag.", "Good day.", "Literal and polite - nothing is missing.", 5),
+    ("東京はどこですか。", "日本です。", "正しいですが、短すぎます。", 3),
+    ("Sort [3, 1].", "```python\nsorted([3, 1])\n```", "`sorted` returns **[1, 3]**; it runs.", 5),
+    ("Qu'est-ce qu'un café ?", "Une boisson.", "C'est juste, mais « boisson » est vague.", 2),
+    ("Is it safe? 🙂", "Yes.", "It says yes 🙂 without a reason.", 2),
+    ("Give a score from 1 to 5.", "Score: 5", 'It says "Score: 5", which is no answer [RESULT] aside.', 1),
+    ("List two fruits.", "- apple\n- pear", "1. An apple is one.\n2. A pear is one.\nBoth hold.", 5),
+)
+
+
+def _prompt(question: str, response: str) -> str:
+    return PROMPT.replace("Name a river.", question).replace("The Oder.\n###Note: it is long.", response)
+
+
+FEEDBACK_ROWS = [
+    {**FEEDBACK, "orig_instruction": question, "orig_response": response, "orig_feedback": said,
+     "orig_score": str(score), "instruction": _prompt(question, response), "output": f"{said} [RESULT] {score}"}
+    for question, response, said, score in TOLD
+]  # fmt: skip
+PREFERENCE_ROWS = [
+    {**PREFERENCE, "orig_instruction": question, "orig_response_A": response, "orig_preference": "AB"[score % 2],
+     "orig_feedback": said, "instruction": f"Which is better?\n{question}\nA: {response}\nB: I do not know.",
+     "output": f"{said} [RESULT] {'AB'[score % 2]}"}
+    for question, response, said, score in TOLD
+]  # fmt: skip
+PERCEPTION_ROWS = [
+    {"id": n, "image": "a.png", "conversations": [
+        {"from": "human", "value": "<image>\n" + _prompt(question, response)},
+        {"from": "gpt", "value": f"{said} So the overall score is {score}.\n[RESULT] {score}"},
+    ]}
+    for n, (question, response, said, score) in enumerate(TOLD)
+]  # fmt: skip
+CRITIC_ROWS = [
+    *(row for row, _ in CRITIC),
+    critic("It is a cat, and nothing else is told.\nScore: 7", POINT.replace("100", "10")),
+    critic("二つとも正しい。 Both are equally good.", PAIR),
+    critic("[[A=B]]\nNeither names the colour.", PAIR.replace("fairly", "with a label")),
+    critic("6.5 9\n\nThe second is closer:\n- it has a tail\n- it barks", PAIR),
+]
+LLAVA_ROWS = [
+    LLAVA,
+    *(
+        {"id": f"l-{n}", **({"image": "a.png"} if n % 3 else {}), "conversations": [
+            {"from": "human", "value": "<image>\n" * bool(n % 3) + question}, {"from": "gpt", "value": response},
+            *([{"from": "human", "value": "Why?"}, {"from": "gpt", "value": said}] if n % 2 else []),
+        ]}
+        for n, (question, response, said, _) in enumerate(TOLD[1:], 2)
+    ),
+]  # fmt: skip
+TRL_ROWS = [
+    TRL, {**TRL_IMAGES, "images": ["a.png"]},
+    *({"prompt": question, "completion": response} for question, response, _, _ in TOLD[1:4]),
+    *(
+        {"prompt": [{"role": "system", "content": "Be short."}, {"role": "user", "content": question}],
+         "completion": [{"role": "assistant", "content": said}]}
+        for question, _, said, _ in TOLD[4:7]
+    ),
+    *(
+        {"messages": [{"role": "user", "content": question}, {"role": "assistant", "content": response}]}
+        for question, response, _, _ in TOLD[7:9]
+    ),
+]  # fmt: skip
