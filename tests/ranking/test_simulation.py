@@ -10,10 +10,10 @@ import pytest
 
 from dikast.core.errors import UserError
 from dikast.ranking.comparisons import Comparison, OrderedPair
-from dikast.ranking.planning import draw_pilot, judge_of, plan
+from dikast.ranking.planning import budget_beside, draw_pilot, judge_of, plan
 from dikast.ranking.pooled import pool
 from dikast.ranking.schedules import SCHEDULES
-from dikast.ranking.simulation import JudgeModel, simulate
+from dikast.ranking.simulation import JudgeModel, simulate, simulated
 from dikast.ranking.tournament import Tournament
 
 PUBLISHED = JudgeModel(gain=1.5, bias=1.0, noise=0.7, systematic=0.3)
@@ -31,6 +31,51 @@ def test_the_table_of_schedules_is_found_again(name: str, read: str, share: floa
     assert rate.low is not None
     assert rate.high is not None
     assert rate.low - 0.02 <= share <= rate.high + 0.02
+
+
+@pytest.mark.parametrize(
+    ("name", "read", "gain", "apart"),
+    [("full", "logit", 1.09, 0.997), ("full", "verdict", None, 0.994), ("full", "vote", 0.95, 0.974),
+     ("half", "logit", 1.08, 0.995), ("knockout", "logit", 1.05, None), ("duel", "logit", 1.02, 0.968)],
+)  # fmt: skip
+def test_gains_and_told_apart_pairs_of_the_table_are_found_again(
+    name: str, read: str, gain: float | None, apart: float | None
+) -> None:
+    found = simulate(SCHEDULES[name], 5, PUBLISHED, read=read, items=1000)  # type: ignore[arg-type]
+    for rate, told in ((found.gain, gain), (found.told_apart, apart)):
+        assert told is None or (rate.low or 0) - 0.01 <= told <= (rate.high or 0) + 0.01
+
+
+def test_what_orders_are_worth_by_hand() -> None:
+    quality = np.array([[0.5, -1.0, 2.0], [0.0, 1.0, -1.0]])
+    found = simulated([[2, 0, 1], [2, 0, 1]], quality, 3.0)
+    assert (found.goals["best"].value, found.goals["best-and-worst"].value) == (0.5, 0.5)
+    assert (found.gain.value, found.told_apart.value, found.calls) == (0.5, 0.5, 3.0)
+
+
+def test_the_rest_has_what_the_pilot_leaves_of_half_of_all_calls() -> None:
+    # 200 items of five: half is 2,000 calls; 20 of them cost 25 each, which leaves 1,500 to 180
+    assert budget_beside(5, 200, 20, graded=True) == 8
+    assert budget_beside(5, 200, 20, graded=False) == 8  # 1,600 to 180
+    assert budget_beside(5, 10_000, 40, graded=True) == 9  # never above half
+    assert budget_beside(5, 24, 8, graded=True) == 6  # 2.5 are left: as many as swiss has
+    assert budget_beside(3, 24, 8, graded=True) == 3
+    assert budget_beside(2, 24, 8, graded=False) == 1
+
+
+def test_schedules_that_share_comparisons_out_keep_within_a_budget() -> None:
+    for name, least in (("top", 5), ("ends", 5), ("graded", 6)):
+        each = SCHEDULES[name]
+        assert [each.within(5, most).in_all(5) for most in (9, least, 12)] == [9, least, 10]
+        assert each.within(5, least - 1) is each  # too few: the schedule as it is, which does not fit
+        assert simulate(each.within(5, 8), 5, PUBLISHED, items=40).calls == 8
+    assert SCHEDULES["half"].within(5, 8) is SCHEDULES["half"]
+    assert {"top", "ends", "graded"} <= set(plan("best", 5, PUBLISHED, budget=8, items=40).simulated)
+
+
+def test_a_schedule_that_begins_with_grades_is_not_simulated_without() -> None:
+    with pytest.raises(UserError, match="the schedule graded begins with grades, and the judge has none"):
+        simulate(SCHEDULES["graded"], 5, replace(PUBLISHED, graded=math.inf), items=10)
 
 
 def test_ten_symmetric_logits_find_the_best_at_least_as_often_as_twenty_votes() -> None:
@@ -198,6 +243,9 @@ def test_a_pilot_is_drawn_from_items_of_every_size() -> None:
         ({"k": 2.5}, r"k=2\.5: expected a whole number"),
         ({"items": 0}, "items=0: expected a whole number of at least 1"),
         ({"read": "logits"}, "read='logits': did you mean 'logit'"),
+        ({"budget": "10"}, "budget='10': expected a whole number of comparisons, or None"),
+        ({"budget": 2.5}, r"budget=2\.5: expected a whole number"),
+        ({"budget": True}, "budget=True: expected a whole number"),
         ({"budget": 0}, "0 comparisons are too few to rank 4 responses: allow at least 3"),
         ({"budget": -3}, "-3 comparisons are too few"),
     ],

@@ -13,7 +13,7 @@ from dikast.core.text import counted, hint
 from dikast.ranking.comparisons import Comparison, Values
 from dikast.ranking.graded_strengths import GradeLine
 from dikast.ranking.pooled import Pooled
-from dikast.ranking.schedules import SCHEDULES
+from dikast.ranking.schedules import SCHEDULES, Schedule
 from dikast.ranking.simulation import GOALS, Goal, JudgeModel, Read, Simulated, check_sizes, simulate
 
 SYSTEMATIC = 0.3  # assumed, in standard deviations of quality: comparisons alone do not identify it
@@ -28,22 +28,27 @@ _SLOW, _SLOWER = 32, ("top", "ends", "graded")  # responses above which a simula
 
 @dataclass(frozen=True, slots=True)
 class SchedulePlan:
-    """The schedule for items with k responses, and the simulated results of every schedule by name.
+    """The schedule for items with k responses (`chosen`), and the simulated results of every schedule by name.
 
     Where schedules with grades fit, `alike` has the results for a judge whose comparisons err as its grades do.
     """
 
     k: int
     goal: Goal
-    schedule: str
+    chosen: Schedule
     simulated: dict[str, Simulated]
     alike: dict[str, Simulated] = field(default_factory=dict)
+
+    @property
+    def schedule(self) -> str:
+        """The name of the schedule."""
+        return self.chosen.name
 
     @property
     def in_words(self) -> str:
         """The choice and its reason in one line."""
         chosen, full = self.simulated[self.schedule], self.simulated["full"]
-        calls = counted(round(chosen.calls), "call" if SCHEDULES[self.schedule].grades else "comparison")
+        calls = counted(round(chosen.calls), "call" if self.chosen.grades else "comparison")
         told = (
             f"{counted(self.k, 'response')}: {self.schedule}, simulated {self.goal} {self._rate(self.simulated)}"
             f" with {calls} (full: {full.goals[self.goal].value:.2f} with {full.calls:g})"
@@ -68,13 +73,15 @@ def plan(
     simulated, and `top`, `ends` and `graded` are not. UserError if the budget is too small for any, or k too large, and
     for arguments that cannot be simulated.
 
-    A schedule is simulated as it is used for the goal (`Schedule.seeking`).
+    A schedule is simulated as it is used for the goal and the budget (`Schedule.seeking`, `Schedule.within`).
     Schedules that begin with grades are left out where `judge.graded` is infinite. Else grades and comparisons may
     disagree since grades err, or since both err alike, which only gold would tell: schedules are simulated under both,
     compared with the full round robin, and ordered by the mean; those that are .015 below another in the worse case are
     left out.
     """
     check_sizes(k, items, read)
+    if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int | np.integer)):
+        raise UserError(f"budget={budget!r}: expected a whole number of comparisons, or None")
     if goal not in GOALS:
         raise UserError(f"goal={goal!r}: {hint(str(goal), GOALS)}")
     if told := SCHEDULES["knockout"].too_many(k):  # no schedule takes more
@@ -82,9 +89,9 @@ def plan(
     most = k * (k - 1) // 2 if budget is None else budget
     items = min(items, max(_COMPARISONS // (k * (k - 1)), 24))
     fitting = {
-        name: each.seeking(goal)
-        for name, each in SCHEDULES.items()
-        if each.least <= k <= (_SLOW if name in _SLOWER else each.most)
+        name: each
+        for name, usual in SCHEDULES.items()
+        if (each := usual.seeking(goal).within(k, most)).least <= k <= (_SLOW if name in _SLOWER else each.most)
         if not each.grades or math.isfinite(judge.graded)
         if each.in_all(k) <= max(most, k - 1 if budget is None else 0)
     }
@@ -102,7 +109,8 @@ def plan(
     mean = {name: sum(each[name] for each in explained) / len(explained) for name in fitting}
     safe = [name for name in fitting if worst[name] >= max(worst.values()) - _SAFE]
     near = [name for name in safe if mean[name] >= max(mean[each] for each in safe) - _ALIKE]
-    return SchedulePlan(k, goal, min(near, key=lambda name: (found[name].calls, -worst[name])), found, again)
+    chosen = min(near, key=lambda name: (found[name].calls, -worst[name]))
+    return SchedulePlan(k, goal, fitting[chosen], found, again)
 
 
 def _beside_full(found: Mapping[str, Simulated], goal: Goal) -> dict[str, float]:
@@ -178,6 +186,18 @@ def _from_verdicts(pilot: Sequence[Sequence[Comparison]]) -> JudgeModel:
 def _agree_by_chance(first: float) -> float:
     """How often orders agree if every verdict depends on the slot alone."""
     return 2 * first * (1 - first)
+
+
+def budget_beside(k: int, items: int, pilot: int, *, graded: bool) -> int:
+    """The calls an item of the rest may have, of `items` with k responses of which `pilot` are the pilot.
+
+    All together then cost half of full round robins, the pilot's comparisons included, and its grades if it was
+    `graded`; but in a small file, most of which the pilot would use up, an item has those of `swiss` or half of its
+    pairs, whichever are fewer.
+    """
+    half, grades = k * (k - 1) // 2, k if graded and k >= SCHEDULES["graded"].least else 0
+    left = items * half - pilot * (k * (k - 1) + grades)
+    return max(left // max(items - pilot, 1), min(half, SCHEDULES["swiss"].calls(k)), 1)
 
 
 def draw_pilot(sizes: Mapping[str, int], seed: int = 0) -> list[str]:

@@ -4,6 +4,7 @@ The comparisons are a run as of `compare`, asked round by round; answered questi
 interrupted run resumes in its round. `rankings.jsonl` holds a line for each item.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -30,7 +31,7 @@ from dikast.judging.watching import Watcher
 from dikast.ranking.comparisons import Comparison, Floats, OrderedPair
 from dikast.ranking.contestants import Contestants, contestants_of
 from dikast.ranking.item_ranking import ranking_of
-from dikast.ranking.planning import SchedulePlan, draw_pilot, judge_of, plan
+from dikast.ranking.planning import SchedulePlan, budget_beside, draw_pilot, judge_of, plan
 from dikast.ranking.rank_options import RankOptions
 from dikast.ranking.rank_summary import Ranked, ranking_summary
 from dikast.ranking.schedules import SCHEDULES, Schedule
@@ -200,8 +201,11 @@ class _FileRanking:
         try:
             line = self.tournament.grade_line(kind) if self.grades else None
             judge, read = judge_of(played, self.tournament.pooled(kind), kind, line)
-            for k in sorted({len(self.contestants[item].inside) for item in rest}):
-                found[k] = plan(self.how.goal, k, judge, budget=self.how.comparisons, read=read)
+            sizes = [Counter(len(self.contestants[item].inside) for item in each) for each in (rest, contests)]
+            for k in sorted(sizes[0]):
+                beside = budget_beside(k, sizes[0][k] + sizes[1][k], sizes[1][k], graded=bool(self.grades))
+                most = beside if self.how.comparisons is None else self.how.comparisons
+                found[k] = plan(self.how.goal, k, judge, budget=most, read=read)
                 self.notes.append(found[k].in_words)
         except UserError as error:
             names = dict.fromkeys(self._unplanned(len(self.contestants[item].inside)) for item in rest)
@@ -210,7 +214,7 @@ class _FileRanking:
 
     def _planned(self, k: int, chosen: Mapping[int, SchedulePlan]) -> Schedule:
         """The schedule of the rest for k responses."""
-        return SCHEDULES[chosen[k].schedule if k in chosen else self._unplanned(k)].seeking(self.how.goal)
+        return chosen[k].chosen if k in chosen else SCHEDULES[self._unplanned(k)]
 
     def _unplanned(self, k: int) -> str:
         """The schedule if a pilot shows no difference between responses, within the given bound."""

@@ -49,6 +49,18 @@ class Schedule:
         """The schedule for a goal: beside grades, comparisons seek the best alone where nothing else is asked for."""
         return replace(self, signs=(1,)) if self.grades == "fitted" and goal == "best" else self
 
+    def within(self, k: int, most: int) -> "Schedule":
+        """The schedule of at most `most` calls for k responses: one that shares its comparisons out can have fewer.
+
+        Down to half of its usual comparisons, or to one beside grades; unchanged where that is too many, and where
+        their number is fixed.
+        """
+        usual = self.calls(k)
+        calls = min(usual, most - (k if self.grades else 0))
+        if not self.signs or calls < (1 if self.grades else usual / 2):
+            return self
+        return replace(self, calls=lambda _: calls)
+
     def in_all(self, k: int) -> int:
         """Comparisons and grades of k responses."""
         return self.calls(k) + (k if self.grades else 0)

@@ -11,7 +11,7 @@ from dikast.audit.statistics.concordance import kendall_tau_b
 from dikast.core.errors import UserError
 from dikast.core.text import counted, hint
 from dikast.judging.summary import Rate
-from dikast.ranking.comparisons import Comparison, Floats, OrderedPair, Values
+from dikast.ranking.comparisons import Comparison, Floats, OrderedPair
 from dikast.ranking.schedules import SCHEDULES, Schedule
 from dikast.ranking.tournament import Tournament
 
@@ -53,10 +53,67 @@ class JudgeModel:
 
 
 class Simulated(NamedTuple):
-    """The result of a schedule: each of `GOALS`, the number of items, and the calls per item."""
+    """The result of a schedule: each of `GOALS`, the calls per item, and what its first and last response are worth.
+
+    `gain` is the mean quality of the response placed first, in standard deviations of quality above a response drawn
+    at random; `told_apart` is the share of items whose first response is better than their last.
+    """
 
     goals: Mapping[Goal, Rate]
     calls: float
+    gain: Rate
+    told_apart: Rate
+
+
+class Judged:
+    """Items with k responses each, whose quality is known, and what the judge says of them.
+
+    The same seed draws the same items and errors, so that schedules differ by their merits. `quality` is (items, k);
+    `grades` (items, k) is None where the judge gives none.
+    """
+
+    def __init__(self, k: int, judge: JudgeModel, items: int, read: Read, seed: int, *, graded: bool = True) -> None:
+        self._judge, self._read, self._rng = judge, read, np.random.default_rng([seed, k])
+        self.quality: Floats = self._rng.standard_normal((items, k))
+        seen = self.quality + judge.systematic * self._rng.standard_normal((items, k))
+        self._compared = seen + judge.compared * self._rng.standard_normal((items, k))
+        self._errors = self._rng.standard_normal((items, k, k))
+        self.grades: Floats | None = None
+        if graded and math.isfinite(judge.graded):
+            self.grades = seen + judge.graded * self._rng.standard_normal((items, k))
+
+    def played(self, tournament: Tournament) -> dict[str, int]:
+        """Play the tournament, whose items are named by their numbers, to its end; how many comparisons each had."""
+        calls: dict[str, int] = {}
+        while pairs := tournament.draw():
+            found = {}
+            for item, drawn in pairs.items():
+                found[item] = [self._comparison(int(item), pair) for pair in drawn]
+                calls[item] = calls.get(item, 0) + len(drawn)
+            tournament.note(found)
+        return calls
+
+    def _comparison(self, at: int, pair: OrderedPair) -> Comparison:
+        judge, seen = self._judge, self._compared[at]
+        apart = float(seen[pair.first] - seen[pair.second])
+        logit = judge.gain * apart + judge.bias + judge.noise * float(self._errors[at][pair])
+        if self._read == "vote":
+            verdict = 1.0 if self._rng.random() < 1 / (1 + math.exp(-logit)) else -1.0
+        else:
+            verdict = math.copysign(1.0, logit)
+        return Comparison(pair, verdict, math.tanh(logit / 2), logit)
+
+    def orders(self, tournament: Tournament, items: int) -> list[list[int]]:
+        """The order of the responses of each of the first `items`, best first."""
+        names = [str(at) for at in range(items)]
+        strengths = tournament.strengths(names)
+        found = []
+        for at, name in enumerate(names):
+            if self.grades is not None and tournament.contests[name].schedule.grades == "first":
+                found.append(list(with_duel(self.grades[at], strengths[name])))
+            else:
+                found.append(np.lexsort((np.arange(len(strengths[name])), -strengths[name])).tolist())
+        return found
 
 
 def simulate(
@@ -64,40 +121,23 @@ def simulate(
 ) -> Simulated:
     """Play the schedule on so many items with k responses each.
 
-    The same seed draws the same items and errors, whatever the schedule, so that schedules differ by their merits. A
-    schedule that fits grades has a pilot besides, which is not counted. UserError for fewer than one item, a `read`
-    that is not known, and a k that the schedule does not take.
+    The same seed draws the same items and errors, whatever the schedule. A schedule that fits grades has a pilot
+    besides, which is not counted. UserError for fewer than one item, a `read` that is not known, a k that the schedule
+    does not take, and a schedule that begins with grades where the judge gives none.
     """
     check_sizes(k, items, read)
     if k < schedule.least:
         raise UserError(f"k={k}: the schedule {schedule.name} needs {counted(schedule.least, 'response')}")
-    rng, n = np.random.default_rng([seed, k]), items + _PILOT
-    quality = rng.standard_normal((n, k))
-    seen = quality + judge.systematic * rng.standard_normal((n, k))
-    compared = seen + judge.compared * rng.standard_normal((n, k))
-    errors = rng.standard_normal((n, k, k))
-    grades = seen + judge.graded * rng.standard_normal((n, k)) if schedule.grades else None
-    values: Values = "logit" if read == "logit" else "verdict"
-    tournament = Tournament(seed, values)
-    for at in range(n if schedule.grades == "fitted" else items):
+    if schedule.grades and not math.isfinite(judge.graded):
+        raise UserError(f"the schedule {schedule.name} begins with grades, and the judge has none (graded=inf)")
+    judged = Judged(k, judge, items + _PILOT, read, seed, graded=bool(schedule.grades))
+    tournament = Tournament(seed, "logit" if read == "logit" else "verdict")
+    for at in range(items + _PILOT if schedule.grades == "fitted" else items):
         own = schedule if at < items else SCHEDULES["full"]
-        tournament.enter(str(at), k, own, None if grades is None else grades[at])
-    calls = items * k if schedule.grades else 0
-    while pairs := tournament.draw():
-        found = {}
-        for item, drawn in pairs.items():
-            at = int(item)
-            found[item] = [_compared(judge, compared[at], pair, errors[at][pair], read, rng) for pair in drawn]
-            calls += len(drawn) if at < items else 0
-        tournament.note(found)
-    strengths = tournament.strengths([str(at) for at in range(items)])
-    orders = [
-        with_duel(grades[at], strengths[str(at)])
-        if grades is not None and schedule.grades == "first"
-        else np.lexsort((np.arange(k), -strengths[str(at)])).tolist()
-        for at in range(items)
-    ]
-    return Simulated(_goals(orders, quality[:items]), calls / items)
+        tournament.enter(str(at), k, own, None if judged.grades is None else judged.grades[at])
+    asked = judged.played(tournament)
+    calls = sum(n for item, n in asked.items() if int(item) < items) + (items * k if schedule.grades else 0)
+    return simulated(judged.orders(tournament, items), judged.quality, calls / items)
 
 
 def check_sizes(k: int, items: int, read: str) -> None:
@@ -109,17 +149,6 @@ def check_sizes(k: int, items: int, read: str) -> None:
         raise UserError(f"read={read!r}: {hint(str(read), get_args(Read))}")
 
 
-def _compared(
-    judge: JudgeModel, seen: Floats, pair: OrderedPair, error: float, read: Read, rng: np.random.Generator
-) -> Comparison:
-    logit = judge.gain * float(seen[pair.first] - seen[pair.second]) + judge.bias + judge.noise * error
-    if read == "vote":
-        verdict = 1.0 if rng.random() < 1 / (1 + math.exp(-logit)) else -1.0
-    else:
-        verdict = math.copysign(1.0, logit)
-    return Comparison(pair, verdict, math.tanh(logit / 2), logit)
-
-
 def with_duel(grades: Floats, strengths: Floats) -> tuple[int, ...]:
     """The order by grades (k,), the two of the duel by its result; equal ones by their index, NaN last."""
     order = np.lexsort((np.arange(len(grades)), -grades)).tolist()
@@ -127,16 +156,17 @@ def with_duel(grades: Floats, strengths: Floats) -> tuple[int, ...]:
     return (*met, *(i for i in order if not strengths[i]))
 
 
-def _goals(orders: Sequence[Sequence[int]], quality: Floats) -> dict[Goal, Rate]:
-    best = [order[0] == truth.argmax() for order, truth in zip(orders, quality, strict=True)]
-    worst = [order[-1] == truth.argmin() for order, truth in zip(orders, quality, strict=True)]
-    taus = [
-        kendall_tau_b(range(len(order), 0, -1), truth[list(order)])
-        for order, truth in zip(orders, quality, strict=True)
-    ]
+def simulated(orders: Sequence[Sequence[int]], quality: Floats, calls: float) -> Simulated:
+    """What orders of responses, best first, are worth by the quality (n, k) of the first n items."""
+    both = list(zip(orders, quality, strict=False))
+    best = [order[0] == truth.argmax() for order, truth in both]
+    worst = [order[-1] == truth.argmin() for order, truth in both]
+    taus = [kendall_tau_b(range(len(order), 0, -1), truth[list(order)]) for order, truth in both]
     n = len(orders)
-    return {
+    goals: dict[Goal, Rate] = {
         "best": Rate.share(sum(best), n),
         "best-and-worst": Rate.share(sum(a and b for a, b in zip(best, worst, strict=True)), n),
         "order": Rate.mean(taus),
     }
+    gain = Rate.mean([float(truth[order[0]]) for order, truth in both])
+    return Simulated(goals, calls, gain, Rate.share(sum(bool(t[o[0]] > t[o[-1]]) for o, t in both), n))
