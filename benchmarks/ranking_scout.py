@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -44,6 +44,7 @@ from dikast.worlds.write import write_samples
 
 PAGE = Path(__file__).parents[1] / "docs" / "ranking.md"
 SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16)  # of best of N
+Reading = Literal["auto", "only"]
 _EVERY = 30  # seconds
 GOALS: tuple[Goal, ...] = ("best", "best-and-worst", "order")
 
@@ -82,7 +83,7 @@ def watching() -> Watcher:
     return watch
 
 
-def groups(folder: Path, k: int, n: int, seed: int, read: str, *, pairs: bool) -> list[Group]:
+def groups(folder: Path, k: int, n: int, seed: int, read: Reading, *, pairs: bool) -> list[Group]:
     """Draw, grade and compare what is not there yet."""
     print(f"K={k}: {n} items are drawn, graded{' and compared in full' if pairs else ''} in {folder}", flush=True)
     samples = drawn(k, n, seed)
@@ -275,7 +276,7 @@ def main() -> None:
     parser.add_argument("--best-of", type=int, default=150, help="items of the best-of-N curve, 0 for no curve")
     parser.add_argument("--draws", type=int, default=20, help="draws of each schedule")
     parser.add_argument("--pilots", type=int, default=10, help="pilots of `auto`, 0 for none")
-    parser.add_argument("--read", default="auto", choices=["auto", "only"], help="as `dikast rank --read`")
+    parser.add_argument("--read", default="auto", choices=get_args(Reading), help="as `dikast rank --read`")
     parser.add_argument("--seed", type=int, default=2311)
     parser.add_argument("--more", type=int, nargs="*", default=[], help="further seeds, with as many items each")
     parser.add_argument("--write", action="store_true", help="put the tables into docs/ranking.md")

@@ -201,6 +201,64 @@ def test_matching_length_on_a_judge_that_likes_it_long(tmp_path: Path) -> None:
     assert "longer in 10 pairs, shorter in 10: on average 0.0 [-9.6, 9.6] words longer" in told.output
 
 
+def test_a_response_that_is_preferred_in_one_pair_and_not_in_another_has_no_mark(tmp_path: Path) -> None:
+    grade_file(exact(), rows(tmp_path), tmp_path / "run")
+    pairs = pairs_of(tmp_path / "run", take="all").pairs
+    assert len(pairs) == 8  # q0 and q3 have three each, q2 two
+    for form, ending in (("kto", "jsonl"), ("llamafactory-kto", "json")):
+        written = write_preferences(pairs, tmp_path / f"marked.{ending}", form)
+        assert written == (7, 2)  # q0 and q3: the best and the worst; q2: both of the best, and the worst
+        read = [row for row, _ in read_records(tmp_path / f"marked.{ending}")]
+        said = [str(row.get("completion") or row["conversations"][-1]) for row in read]
+        assert len(set(said)) == len(said) == 7
+        assert not any(f"{name} response 2" in each for each in said for name in ("q0", "q3"))
+    arguments = ["prefs", str(tmp_path / "run"), "--format", "kto", "--take", "all", "--out", str(tmp_path / "a.jsonl")]
+    told = CliRunner().invoke(app, arguments)
+    assert "left out: 2 responses (preferred in one pair, not in another" in told.output
+    assert json.loads(CliRunner().invoke(app, [*arguments, "--json"]).stdout)["both_ways"] == 2
+
+
+def test_no_pair_is_an_error_that_says_why(tmp_path: Path) -> None:
+    items = [
+        {"id": str(n), "instruction": f"Question {n}?", "gold": [5, 1], "responses": ["long " + "word " * 9, f"no {n}"]}
+        for n in range(4)
+    ]
+    path = tmp_path / "items.jsonl"
+    path.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in items))
+    grade_file(exact(), path, tmp_path / "run")
+    out = tmp_path / "p.jsonl"
+    for more, told in (
+        ("--match-length", r"4 pairs left out by --match-length, as none has a counterpart with the other one longer"),
+        ("--margin=.1", None),
+    ):
+        done = CliRunner().invoke(app, ["prefs", str(tmp_path / "run"), "--format", "trl", "--out", str(out), more])
+        assert (done.exit_code == 0) == out.exists() == (told is None)
+        if told is not None:
+            assert re.search(f"is left, so .* is not written: {told}", f"{done.output} {done.exception}")
+
+
+@pytest.mark.parametrize("form", ["swift", "llamafactory"])
+def test_a_refused_export_leaves_nothing(form: str, graded: Path, tmp_path: Path) -> None:
+    pairs = pairs_of(graded).pairs
+    wrong = replace(pairs[0].item, responses=((Text("An <image> mark."),), (Text("None."),)))
+    out = tmp_path / ("pairs.json" if form == "llamafactory" else "pairs.jsonl")
+    with pytest.raises(DataError, match="a text holds '<image>'"):
+        write_preferences([*pairs, Pair(wrong, 1.0, 0)], out, form)
+    assert list(tmp_path.iterdir()) == []
+    write_preferences(pairs, out, form)  # and pictures that were there stay
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(DataError, match="a text holds '<image>'"):
+        write_preferences([*pairs, Pair(wrong, 1.0, 0)], out, form)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_damaged_list_of_data_sets_is_told_before_anything_is_written(graded: Path, tmp_path: Path) -> None:
+    (tmp_path / "dataset_info.json").write_text("[")
+    with pytest.raises(DataError, match="cannot be read as JSON"):
+        write_preferences(pairs_of(graded).pairs, tmp_path / "pairs.json", "llamafactory")
+    assert [each.name for each in tmp_path.iterdir()] == ["dataset_info.json"]
+
+
 @pytest.fixture(scope="module")
 def graded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run over items with pictures: a path, and one inside the item."""
@@ -224,7 +282,7 @@ def test_each_form_is_read_back(form: str, graded: Path, tmp_path: Path) -> None
     out = tmp_path / f"pairs.{ending}"
     pairs = pairs_of(graded).pairs
     assert len(pairs) == 4
-    n = write_preferences(pairs, out, form)
+    n = write_preferences(pairs, out, form).rows
     read = [row for row, _ in read_records(out)]
     marked = form in ("kto", "llamafactory-kto")
     assert n == len(read) == (8 if marked else 4)
@@ -395,7 +453,11 @@ def test_trl_trains_on_its_rows(form: str, pictures: bool, mixed: list[Pair], tm
     from trl_alone import DPOConfig, DPOTrainer, KTOConfig, KTOTrainer
 
     out = tmp_path / "pairs.jsonl"
-    write_preferences(mixed if pictures else mixed[:1] * 4, out, form)
+    (bare,) = mixed[0].item.instruction
+    alike = [
+        replace(mixed[0].item, instruction=(replace(bare, content=(Text(f"Name a prime. {n}"),)),)) for n in range(4)
+    ]
+    write_preferences(mixed if pictures else [replace(mixed[0], item=each) for each in alike], out, form)
     rows = load_dataset("json", data_files=str(out), split="train", cache_dir=str(tmp_path / "cache"))
     assert ("images" in rows.column_names) is pictures
     policy = tiny_models.build("llava" if pictures else "llama", tmp_path / "policy")

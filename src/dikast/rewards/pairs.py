@@ -30,6 +30,7 @@ from dikast.core.runs.rubrics import load_rubrics
 from dikast.core.runs.run import Run
 from dikast.core.runs.run_files import LOCK, PREFERENCES, RANKINGS, TOTALS
 from dikast.core.runs.schema import PreferenceLine, RankingLine, TotalLine, derived_lines
+from dikast.core.text import counted
 from dikast.core.verdict import Status
 
 Take = Literal["best-and-worst", "all"]
@@ -67,6 +68,15 @@ class Pairs:
         numbers: dict[Any, int] = {}
         prompts = [numbers.setdefault(each.item.instruction, len(numbers)) for each in self.pairs]
         return mean_estimate([each.words for each in self.pairs], 0.95, np.array(prompts, np.int64))
+
+    @property
+    def why_none(self) -> str:
+        """Why there is no pair, where there is none."""
+        reasons = [f"{n:,} left out ({reason})" for reason, n in self.dropped.most_common()]
+        if self.unmatched:
+            found = counted(self.unmatched, "pair")
+            reasons.append(f"{found} left out by --match-length, as none has a counterpart with the other one longer")
+        return "; ".join(reasons) or "it has no items"
 
     def summary(self) -> dict[str, Any]:
         """As JSON: counts, and how the preferred responses differ in length."""

@@ -43,6 +43,7 @@ def prefs(
 
     Example: dikast prefs runs/first --format trl --out pairs.jsonl --margin 0.25
     """
+    from dikast.core.errors import UserError
     from dikast.core.text import counted
     from dikast.rewards.pairs import pairs_of
     from dikast.surface.export.preference_file import write_preferences
@@ -55,14 +56,21 @@ def prefs(
         take=options.take,
         match_length=options.match_length,
     )
-    rows = write_preferences(found.pairs, options.out, options.format)
+    if not found.pairs:
+        raise UserError(f"no pair of {run} is left, so {options.out} is not written: {found.why_none}")
+    rows, both_ways = write_preferences(found.pairs, options.out, options.format)
     told = found.summary()
     if shown.json:
-        echo_json({"rows": rows, **told})
+        echo_json({"rows": rows, **({"both_ways": both_ways} if both_ways else {}), **told})
         return
     echo(f"{options.out}: {counted(rows, 'row')} from {counted(len(found.pairs), 'pair')}", err=True)
     for reason, n in sorted(found.dropped.items(), key=lambda each: -each[1]):
         echo(f"left out: {n:,} ({reason})", err=True)
+    if both_ways:
+        told_both = counted(both_ways, "response")
+        echo(
+            f"left out: {told_both} (preferred in one pair, not in another: {options.format} has a mark each)", err=True
+        )
     if found.one_order:
         echo("each pair was asked in one order only: what the judge prefers may be the first slot", err=True)
     if found.unmatched:

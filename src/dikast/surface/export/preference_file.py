@@ -4,12 +4,13 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
+from dikast.core.canonical import fingerprint
 from dikast.core.errors import DataError, UserError, require
-from dikast.core.item import Item
+from dikast.core.item import Item, item_to
 from dikast.core.media import image_file, resolved
 from dikast.core.output_folder import refuse_address, replacing
 from dikast.core.part import STORES, Content, Image, Text, Turn
@@ -30,14 +31,22 @@ _MARKED = ("kto", "llamafactory-kto")
 _KINDS = {"verl": "parquet", "llava": "json", "llamafactory": "json", "llamafactory-kto": "json"}
 
 
-def write_preferences(pairs: Sequence[Pair], out: str | Path, form: str) -> int:
-    """Write pairs in a trainer's form; returns the number of rows.
+class Written(NamedTuple):
+    """Rows of a file, and how many responses it lacks since they were preferred in one pair and not in another."""
+
+    rows: int
+    both_ways: int = 0
+
+
+def write_preferences(pairs: Sequence[Pair], out: str | Path, form: str) -> Written:
+    """Write pairs in a trainer's form.
 
     Paths of pictures are absolute; pictures inside items are written as files beside `out`, in `NAME-images`. verl's
     file is Parquet, LLaMA-Factory's JSON, which is also entered in `dataset_info.json` beside it. Where some rows show
     pictures, all have `images`, if empty ones, as collators and tables need. A context stands before the question, in
-    its turn. UserError for a form or a suffix that do not fit, DataError for a text that holds `<image>` where a form
-    has that for a picture.
+    its turn. Forms of single responses (`kto`) have each once; those that are preferred in one pair and not in another
+    are left out. UserError for a form or a suffix that do not fit, DataError for a text that holds `<image>` where a
+    form has that for a picture; then nothing is written.
     """
     refuse_address(out)
     if form not in SCHEMA_OF:
@@ -49,37 +58,79 @@ def write_preferences(pairs: Sequence[Pair], out: str | Path, form: str) -> int:
     if str(out) == "-" or (wanted and kind != wanted) or (not wanted and kind not in ("jsonl", "json")):
         raise UserError(f"--out {out}: --format {form} is a file called NAME.{wanted or 'jsonl'}")
     schema = get_schema(SCHEMA_OF[form])
-    images = path.parent / f"{path.name.split('.')[0]}-images"
-
+    known = _entries(path) if form.startswith("llamafactory") else {}
+    pictures = _Pictures(path.parent / f"{path.name.split('.')[0]}-images")
     some_show = form not in _OTHERWISE and any(pair.item.images for pair in pairs)
+    single, both_ways = _marked(pairs) if form in _MARKED else ([], 0)
 
     def rows() -> Iterator[dict[str, Any]]:
-        for pair in pairs:
-            for item in _marked(pair.item) if form in _MARKED else [pair.item]:
-                if form not in _OF_PARTS:
-                    _check_marks(item)
-                row = schema.writes(_placed(item, images)) | ({"margin": pair.margin} if form == "openrlhf" else {})
-                yield {**row, "images": row.get("images", [])} if some_show else row
+        shown = [(item, 0.0) for item in single] if form in _MARKED else [(pair.item, pair.margin) for pair in pairs]
+        for item, margin in shown:
+            if form not in _OF_PARTS:
+                _check_marks(item)
+            row = schema.writes(_placed(item, pictures)) | ({"margin": margin} if form == "openrlhf" else {})
+            yield {**row, "images": row.get("images", [])} if some_show else row
 
-    if kind == "parquet":
-        return _write_nested(path, list(rows()))
-    n = write_records(path, rows())
+    try:
+        n = _write_nested(path, list(rows())) if kind == "parquet" else write_records(path, rows())
+    except BaseException:
+        pictures.undo()
+        raise
     if form.startswith("llamafactory"):
-        _enter(path, form, images=some_show)
-    return n
+        _enter(path, form, known, images=some_show)
+    return Written(n, both_ways)
 
 
-def _marked(item: Item) -> Iterator[Item]:
-    """Each response by itself, the first wanted, the second not."""
-    for place, response in enumerate(item.responses):
-        yield replace(item, id=f"{item.id}#{place}", responses=(response,), gold=1 - place)
+def _marked(pairs: Sequence[Pair]) -> tuple[list[Item], int]:
+    """Each response by itself, gold 1 where it is preferred and 0 where not; how many are both, which are left out."""
+    found: dict[str, Item] = {}
+    both = set[str]()
+    for pair in pairs:
+        for place, response in enumerate(pair.item.responses):
+            one = replace(pair.item, id=f"{pair.item.id}#{place}", responses=(response,), gold=1 - place)
+            shown = fingerprint(item_to(replace(one, id="x", gold=None)))
+            if found.setdefault(shown, one).gold != one.gold:
+                both.add(shown)
+    return [one for shown, one in found.items() if shown not in both], len(both)
 
 
-def _placed(item: Item, folder: Path) -> Item:
-    """The item with its pictures at absolute paths; those inside it as files in `folder`."""
+class _Pictures:
+    """Pictures at absolute paths; those inside items as files in `folder`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self._made = folder, list[Path]()  # files, and the folder if it was not there
+
+    def of(self, image: Image) -> Image:
+        """The picture at its place."""
+        if image.source.startswith(("http://", "https://")):
+            return image
+        if not image.source.startswith(("data:", *STORES)):  # a trainer has no login of a store
+            return Image(str(Path(resolved(image)).absolute()))
+        raw = image_file(image)
+        ending = "jpg" if raw[:3] == b"\xff\xd8\xff" else "webp" if raw[8:12] == b"WEBP" else "png"
+        place = self.folder / f"{hashlib.sha256(raw).hexdigest()[:16]}.{ending}"
+        if not place.exists():
+            if not self.folder.exists():
+                self.folder.mkdir(parents=True)
+                self._made.append(self.folder)
+            self._made.append(place)
+            write_file(place, raw)
+        return Image(str(place.absolute()))
+
+    def undo(self) -> None:
+        """Remove what was written."""
+        for each in reversed(self._made):
+            if each.is_dir():
+                each.rmdir()
+            else:
+                each.unlink(missing_ok=True)
+
+
+def _placed(item: Item, pictures: _Pictures) -> Item:
+    """The item with its pictures at their places, and its context in the prompt."""
 
     def moved(content: Content) -> Content:
-        return tuple(_image(part, folder) if isinstance(part, Image) else part for part in content)
+        return tuple(pictures.of(part) if isinstance(part, Image) else part for part in content)
 
     if item.videos:
         raise DataError(f"item {item.id!r} shows a video, and these forms hold pictures", field="instruction")
@@ -100,20 +151,6 @@ def _check_marks(item: Item) -> None:
         raise DataError(f"{told} change the text and judge it again")
 
 
-def _image(image: Image, folder: Path) -> Image:
-    if image.source.startswith(("http://", "https://")):
-        return image
-    if not image.source.startswith(("data:", *STORES)):  # a trainer has no login of a store
-        return Image(str(Path(resolved(image)).absolute()))
-    raw = image_file(image)
-    ending = "jpg" if raw[:3] == b"\xff\xd8\xff" else "webp" if raw[8:12] == b"WEBP" else "png"
-    place = folder / f"{hashlib.sha256(raw).hexdigest()[:16]}.{ending}"
-    if not place.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        write_file(place, raw)
-    return Image(str(place.absolute()))
-
-
 def _write_nested(path: Path, rows: list[dict[str, Any]]) -> int:
     """Parquet with lists and structs as they are, which is what verl reads."""
     pq, pa = require("pyarrow.parquet", "parquet"), require("pyarrow", "parquet")
@@ -122,8 +159,8 @@ def _write_nested(path: Path, rows: list[dict[str, Any]]) -> int:
     return len(rows)
 
 
-def _enter(path: Path, form: str, *, images: bool) -> None:
-    """Enter the file in `dataset_info.json` beside it, other entries left as they are."""
+def _entries(path: Path) -> dict[str, Any]:
+    """The entries of `dataset_info.json` beside the file."""
     info = path.parent / "dataset_info.json"
     try:
         known = orjson.loads(info.read_bytes()) if info.exists() else {}
@@ -131,10 +168,15 @@ def _enter(path: Path, form: str, *, images: bool) -> None:
         raise DataError(f"cannot be read as JSON ({error}): repair it or remove it", path=str(info)) from None
     if not isinstance(known, dict):
         raise DataError("is not a JSON object of data sets: repair it or remove it", path=str(info))
+    return known
+
+
+def _enter(path: Path, form: str, known: dict[str, Any], *, images: bool) -> None:
+    """Enter the file in `dataset_info.json` beside it, other entries left as they are."""
     columns = {"messages": "conversations", **({"images": "images"} if images else {})}
     columns |= {"kto_tag": "kto_tag"} if form.endswith("kto") else {"chosen": "chosen", "rejected": "rejected"}
     entry: dict[str, Any] = {"file_name": path.name, "formatting": "sharegpt", "columns": columns}
     if not form.endswith("kto"):
         entry["ranking"] = True
     known[path.name.split(".")[0]] = entry
-    write_file(info, orjson.dumps(known, option=orjson.OPT_INDENT_2) + b"\n")
+    write_file(path.parent / "dataset_info.json", orjson.dumps(known, option=orjson.OPT_INDENT_2) + b"\n")
