@@ -31,14 +31,14 @@ _MARKED = ("kto", "llamafactory-kto")
 _KINDS = {"verl": "parquet", "llava": "json", "llamafactory": "json", "llamafactory-kto": "json"}
 
 
-class Written(NamedTuple):
+class PreferenceFile(NamedTuple):
     """Rows of a file, and how many responses it lacks since they were preferred in one pair and not in another."""
 
     rows: int
     both_ways: int = 0
 
 
-def write_preferences(pairs: Sequence[Pair], out: str | Path, form: str) -> Written:
+def write_preferences(pairs: Sequence[Pair], out: str | Path, form: str) -> PreferenceFile:
     """Write pairs in a trainer's form.
 
     Paths of pictures are absolute; pictures inside items are written as files beside `out`, in `NAME-images`. verl's
@@ -78,7 +78,7 @@ def write_preferences(pairs: Sequence[Pair], out: str | Path, form: str) -> Writ
         raise
     if form.startswith("llamafactory"):
         _enter(path, form, known, images=some_show)
-    return Written(n, both_ways)
+    return PreferenceFile(n, both_ways)
 
 
 def _marked(pairs: Sequence[Pair]) -> tuple[list[Item], int]:
