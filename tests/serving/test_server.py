@@ -539,6 +539,15 @@ def test_markers_of_pictures_that_begin_alike_take_no_time() -> None:
     assert time.process_time() - began < 20
 
 
+def test_a_picture_that_cannot_be_read_is_the_mistake_of_the_client() -> None:
+    pytest.importorskip("torch")
+    yes_no = {"type": "noul", "criteria": {"true": "yes", "false": "no"}, "instructions": "Is it red?"}
+    asked = {"state": "<a>", "assets": {"<a>": {"data_base64": "AAAA"}}, "questions": {"red": yes_no}}
+    with serving(Judge("scout")) as here:
+        told = here.post("/v1/systemone", asked)
+    assert (told.status_code, "is not an image" in told.text) == (400, True)
+
+
 def test_decisions_by_our_own_client() -> None:
     """Our engine of typed decisions asks a served judge, in both contracts."""
     pytest.importorskip("torch")

@@ -132,9 +132,12 @@ def requests_of(messages: Sequence[Message], offered: Sequence[Offered]) -> list
 
 
 def shares_of(completion: Completion, offered: Offered) -> list[float] | None:
-    """The probabilities of the answers, renormalised; None for a refusal. Refused (502) if none were read."""
+    """The probabilities of the answers, renormalised; None for a refusal. Refused if none were read: 400 where the
+    request is wrong, else 502.
+    """
     if completion.error is not None:
-        raise Refused(502, f"the model gave no answer: {completion.error}")
+        status = 400 if completion.error.kind in _WRONG else 502
+        raise Refused(status, f"the model gave no answer: {completion.error}")
     if completion.refusal:
         return None
     read = completion.label_logprobs
