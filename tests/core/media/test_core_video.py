@@ -9,7 +9,7 @@ import pytest
 
 from dikast.core.errors import DataError
 from dikast.core.item import item_from, item_to
-from dikast.core.media import check_image, image_file, image_sha256, load_image, sample_video, video
+from dikast.core.media import check_image, image_file, image_sha256, load_image, load_images, sample_video, video
 from dikast.core.media import media_files as media
 from dikast.core.media.video import even
 from dikast.core.part import Video
@@ -59,6 +59,34 @@ def test_a_seek_gives_the_frame_that_decoding_from_the_start_gives(tmp_path: Pat
     pictures = [load_image(frame).picture.tobytes() for frame in whole]
     media.forget()
     assert [load_image(whole[i]).picture.tobytes() for i in (39, 13, 25)] == [pictures[i] for i in (39, 13, 25)]
+
+
+def test_frames_of_one_video_are_decoded_in_one_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each opened the file and decoded from the key frame before it: eight times the work for eight frames."""
+    make_video(tmp_path / "one.mp4")
+    make_video(tmp_path / "two.mp4", 9)
+    shown = [
+        frame
+        for name in ("one.mp4", "two.mp4")
+        for frame in sample_video(Video(source=name, root=str(tmp_path), count=4)).frames
+    ]
+    mixed = [shown[i] for i in (6, 0, 3, 4, 2, 0, 1)]
+    alone = [load_image(frame) for frame in mixed]
+    media.forget()
+    passes: list[tuple[str, list[int]]] = []
+    decoded = video.frames
+
+    def counted(file: str, numbers: list[int], name: str) -> object:
+        passes.append((Path(file).name, numbers))
+        return decoded(file, numbers, name)
+
+    monkeypatch.setattr(media, "frames", counted)
+    together = load_images(mixed)
+    assert passes == [("two.mp4", [0, 5]), ("one.mp4", [0, 4, 7, 11])]
+    assert [each.sha256 for each in together] == [each.sha256 for each in alone]
+    assert [each.picture.tobytes() for each in together] == [each.picture.tobytes() for each in alone]
+    assert load_images(mixed) == together  # remembered
+    assert len(passes) == 2
 
 
 def test_a_video_part_is_read_and_written_back() -> None:

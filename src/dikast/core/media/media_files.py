@@ -6,22 +6,20 @@ not applied.
 """
 
 import base64
-import binascii
 import hashlib
 import io
 import os
-import re
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import unquote_to_bytes
 
 from dikast.core.errors import DataError, DikastError, UserError, is_machine_error, machine_error
 from dikast.core.machine.bounded import Bounded
+from dikast.core.media.data_urls import from_data_url
 from dikast.core.media.decoding import check_size, decode
 from dikast.core.media.fetch import shown_url
 from dikast.core.media.stores import fetched
@@ -34,8 +32,6 @@ if TYPE_CHECKING:
 MOST_FILE_BYTES = 256 * 2**20
 MOST_FETCHED_BYTES = 64 * 2**20
 FETCH_TIMEOUT = 30.0  # seconds without a byte
-
-_DATA_URL = re.compile(r"data:(?P<mime>[^;,]*)(?P<parameters>(?:;[^;,]*)*),", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +53,21 @@ def load_image(image: Image) -> LoadedImage:
     if known is not None and (loaded := _pictures.get(known)) is not None:
         return loaded
     return _load(_read(image), image) if image.frame is None else _load_frame(image, image.frame)
+
+
+def load_images(images: Sequence[Image]) -> list[LoadedImage]:
+    """Each as `load_image` has it; frames of one video are decoded in one pass."""
+    found, videos = dict[Image, LoadedImage](), dict[tuple[str, str], set[int]]()
+    for image in images:
+        if image.frame is not None and _pictures.get(image_sha256(image)) is None:
+            videos.setdefault((image.source, image.root), set()).add(image.frame)
+    for (source, root), numbers in videos.items():
+        ordered = sorted(numbers)
+        frame = Image(source, root, ordered[0])
+        sha256 = video_sha256(Video(source=source, root=root))
+        for number, picture in zip(ordered, frames(_video_file(frame), ordered, _name(frame)), strict=True):
+            found[Image(source, root, number)] = _kept(picture, _frame_sha256(sha256, number), _name(frame))
+    return [found.get(image) or load_image(image) for image in images]
 
 
 def image_of_picture(picture: "Picture") -> Image:
@@ -298,7 +309,7 @@ class _File(NamedTuple):
 def _read(image: Image) -> _File:
     """The bytes of the image file, and their hash, which is remembered."""
     if (source := image.source).startswith("data:"):
-        inside = _from_data_url(source, _name(image))
+        inside = from_data_url(source, _name(image))
         known = _inline.get(source) or _Inline(hashlib.sha256(inside).hexdigest(), len(source))
         _inline.put(source, known)
         return _File(inside, known.sha256)
@@ -383,17 +394,3 @@ def _missing(image: Image, path: str) -> str:
         return f"{_kind(image)} {shown_url(image.source)!r:.200} is an address that is not read: {cure}"
     cure = f"{start}; fix the path or move the file" if relative else "fix the path"
     return f"{_name(image) if _rules.as_given else f'{_kind(image)} {os.path.abspath(path)}'} does not exist: {cure}"
-
-
-def _from_data_url(source: str, name: str) -> bytes:
-    cure = "write data:image/png;base64,... with the whole file in base64"
-    head = _DATA_URL.match(source)
-    if head is None:
-        raise DataError(f"{name} is not a complete data URL: {cure}")
-    body = source[head.end() :]
-    if "base64" not in head["parameters"].lower().split(";"):
-        return unquote_to_bytes(body)
-    try:
-        return base64.b64decode(unquote_to_bytes(body) if "%" in body else body, validate=True)
-    except (binascii.Error, ValueError):
-        raise DataError(f"{name} is broken base64: {cure}") from None

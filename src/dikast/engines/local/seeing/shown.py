@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from itertools import islice
+from itertools import groupby, islice
 from typing import NamedTuple
 
 from dikast.core.errors import DataError, EngineError
-from dikast.core.media import LoadedImage, image_sha256, load_image
+from dikast.core.media import LoadedImage, image_sha256, load_images
 from dikast.core.message import Message
 from dikast.core.part import Image, Video
 from dikast.engines.base import Request
@@ -126,8 +126,8 @@ def prepare(media: Media, vision: Vision) -> Prepared:
             " fewer",
             kind="context_length",
         )
-    images = [_loaded(image) for image in media.images]
-    frames = [[_loaded(frame) for frame in clip.frames] for clip in media.clips]
+    images = _loaded(media.images)
+    frames = [_loaded(clip.frames) for clip in media.clips]
     clips = [
         Clip([each.picture for each in shown], clip.seconds) for shown, clip in zip(frames, media.clips, strict=True)
     ]
@@ -142,9 +142,13 @@ def _remember(prepared: Prepared, vision: Vision) -> Seen:
     return seen
 
 
-def _loaded(image: Image) -> LoadedImage:
-    with _said_of(image):
-        return load_image(image)
+def _loaded(images: Sequence[Image]) -> list[LoadedImage]:
+    found: list[LoadedImage] = []
+    for _, group in groupby(images, lambda image: (image.source, image.root)):
+        same = list(group)
+        with _said_of(same[0]):
+            found += load_images(same)
+    return found
 
 
 def _hash(image: Image) -> str:
