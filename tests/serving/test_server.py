@@ -19,7 +19,7 @@ from PIL import Image as Pictures
 
 from dikast.audit.audit import audit_file
 from dikast.audit.plan import AuditPlan
-from dikast.core.errors import DataError, UserError
+from dikast.core.errors import DataError, EngineError, UserError
 from dikast.core.item import Item
 from dikast.core.part import Image
 from dikast.core.rubric import load_rubric
@@ -54,6 +54,9 @@ class Slow(Random):
 
 def item(n: int) -> dict[str, Any]:
     return {"id": f"i{n}", "instruction": f"Question {n}?", "response": f"Answer {n}."}
+
+
+PAIR: dict[str, Any] = {"instruction": "Q?", "responses": ["A.", "B."]}
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +116,22 @@ def test_an_order_is_what_rank_says(here: Here) -> None:
         assert refused.json()["error"]["field"] == field
 
 
+def test_columns_of_an_item_are_no_options(here: Here) -> None:
+    mine = {**PAIR, "source": "web", "difficulty": 3, "meta": {"value": 1}}
+    for path in ("/v1/compare", "/v1/rank"):
+        assert here.post(path, mine).status_code == 200
+        assert here.post(path, {"items": [mine], "rubric": "honesty"}).status_code == 200
+    assert here.post("/v1/score", {**item(1), "values": 3, "schedule": "none of its options"}).status_code == 200
+    near = here.post("/v1/rank", {**PAIR, "scedule": "half"}).json()["error"]["message"]
+    assert near == "unknown option 'scedule': did you mean 'schedule'? A column of yours goes into 'meta'"
+
+
+def test_a_judge_without_a_model_says_that_it_does_not_chat(here: Here) -> None:
+    refused = here.post("/v1/chat/completions", {"messages": [{"role": "user", "content": "Hello"}]})
+    told = "completions are those of a local model (hf:...), and this server's judge is mock:random"
+    assert (refused.status_code, refused.json()["error"]["message"]) == (404, told)
+
+
 def test_rubrics_by_name_by_object_and_not_at_all() -> None:
     mine = load_rubric({"name": "mine", "criterion": "Is it short?", "scale": "0-10"})
     with serving(Judge(Random()), rubrics=[mine]) as here:
@@ -143,7 +162,21 @@ def test_rubrics_by_name_by_object_and_not_at_all() -> None:
         ("/v1/score", {**item(1), "image": "x.png"}, 422, "images"),
         ("/v1/compare", item(1), 422, "responses"),
         ("/v1/compare", {"instruction": "Q?", "responses": ["A.", "B."], "both_orders": "yes"}, 422, "both_orders"),
+        ("/v1/compare", {**PAIR, "both_order": False}, 422, "both_order"),
+        ("/v1/compare", {"items": [PAIR, {**PAIR, "both_orders": False}]}, 422, "items[1].both_orders"),
+        ("/v1/compare", {"items": [PAIR], "bothorders": False}, 422, "bothorders"),
+        ("/v1/rank", {**PAIR, "scedule": "half"}, 422, "scedule"),
+        ("/v1/rank", {"items": [{**PAIR, "value": "verdict"}]}, 422, "items[0].value"),
+        ("/v1/score", {"items": [item(1)], "rubrik": "honesty"}, 422, "rubrik"),
+        ("/v1/score", {"items": [item(1)], "instruction": "for all?"}, 422, "instruction"),
         ("/get_reward", {"query": "x"}, 422, "query"),
+        ("/get_reward", {"query": ["x", 3], "prompts": ["x", "x"]}, 422, "query[1]"),
+        ("/get_reward", {"query": ["x"], "prompts": "x"}, 422, "prompts"),
+        ("/get_reward", {"query": ["x"], "prompts": [None]}, 422, "prompts[0]"),
+        ("/get_reward", {"query": ["x"], "prompts": ["x"], "labels": "x"}, 422, "labels"),
+        ("/get_reward", {"query": ["x"], "prompts": ["x"], "labels": []}, 422, "labels"),
+        ("/get_reward", {"queries": ["x"], "prompts": ["x"]}, 422, "queries"),
+        ("/get_reward", {"query": ["x"], "prompt": ["x"]}, 422, "prompt"),
         ("/get_reward", {"query": ["x"]}, 422, "prompts"),
         ("/get_reward", {"query": ["ab", "x"], "prompts": ["a", "y"]}, 422, "query[1]"),
         ("/get_reward", {"query": ["x"], "prompts": ["x", "y"]}, 422, "prompts"),
@@ -656,6 +689,18 @@ def test_what_asks_for_nothing_is_no_reason_to_refuse() -> None:
     nothing |= {"n": None, "presence_penalty": 0.0, "response_format": {"type": "text"}, "functions": None, "user": "a"}
     (request,), stop = contracts.chat_asked({**HELLO, **nothing})
     assert (request.schema, request.sampling, stop) == (None, Sampling(), [])
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "field"),
+    [("schema", 422, "response_format"), ("context_length", 400, "messages"), ("no_vision", 400, "messages"),
+     ("bad_media", 400, "messages"), ("chat_template", 400, "messages"), ("model", 502, "")],
+)  # fmt: skip
+def test_a_chat_that_fails_by_its_request_names_the_field(kind: str, status: int, field: str) -> None:
+    failed = Completion("key", finish="error", error=EngineError("told", kind=kind))
+    with pytest.raises(Refused, match="told") as refused:
+        contracts.chat_told([failed], [], "scout")
+    assert (refused.value.status, refused.value.field) == (status, field)
 
 
 COUNTED = ("dikast_pending", "dikast_verdicts_total")

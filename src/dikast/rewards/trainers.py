@@ -31,7 +31,8 @@ def number_of(scored: Scored, missing: Missing) -> float:
 
 def checked(missing: Missing) -> Missing:
     """`missing` where it is `raise` or a finite number; UserError."""
-    if missing != "raise" and (isinstance(missing, bool | str) or not math.isfinite(missing)):
+    number = isinstance(missing, int | float) and not isinstance(missing, bool)
+    if missing != "raise" and not (number and math.isfinite(missing)):
         raise UserError(f"missing={missing!r}: use 'raise' or a finite number")
     return missing
 

@@ -284,7 +284,8 @@ class Chat(NamedTuple):
 def chat_asked(body: Mapping[str, Any]) -> Chat:
     """The requests of `POST /v1/chat/completions`. Refused (422), naming the field, for what is not done here.
 
-    With a `seed` the same question has the same replies; without, each is drawn anew.
+    With a `seed` the same request, its `max_tokens` too, has the same replies; without, each is drawn anew. The key
+    from which a reply is drawn is that of its request, since a round asks each key once.
     """
     _check_chat(body)
     messages = []
@@ -353,7 +354,8 @@ def chat_told(completions: Sequence[Completion], stop: Sequence[str], model: str
     for each in completions:
         if each.error is not None:
             status = {"schema": 422, **dict.fromkeys(_WRONG, 400)}.get(each.error.kind, 502)
-            raise Refused(status, str(each.error), "response_format" if status == 422 else "")
+            field = {422: "response_format", 400: "messages"}.get(status, "")
+            raise Refused(status, str(each.error), field)
     tokens_in, tokens_out = completions[0].usage.tokens_in, sum(each.usage.tokens_out for each in completions)
     return {
         "id": completions[0].key, "object": "chat.completion", "created": int(time.time()), "model": model,

@@ -1,6 +1,6 @@
 """From a client's JSON to items, and from verdicts to JSON; checks of what clients may send."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,7 +8,7 @@ import orjson
 
 from dikast.core.canonical import read_json
 from dikast.core.errors import DataError, UserError
-from dikast.core.item import Item, item_from
+from dikast.core.item import ITEM_KEYS, Item, item_from
 from dikast.core.part import Image
 from dikast.core.rubric import Rubric, Sheet, builtin_rubrics, load_rubric
 from dikast.core.text import counted, near_miss
@@ -98,19 +98,78 @@ def parsed(raw: bytes) -> dict[str, Any]:
     return value
 
 
-def items_of(body: Mapping[str, Any], allowed: Allowed, least: int) -> tuple[list[Item], bool]:
-    """The items of a request, and whether they were a list; each has at least `least` responses."""
+def items_of(
+    body: Mapping[str, Any], allowed: Allowed, least: int, options: Collection[str] = ()
+) -> tuple[list[Item], bool]:
+    """The items of a request, and whether they were a list; each has at least `least` responses.
+
+    `options` are the request's own fields beside the item's. Refused (422) for a field that nearly has the name of one,
+    for an option inside an item of a list, and for any other field beside such a list. Further columns of an item stay
+    with it.
+    """
     several = "items" in body
+    body = {key: each for key, each in body.items() if key not in options}
     listed = body["items"] if several else [body]
     if not isinstance(listed, list) or not 0 < len(listed) <= _MOST_ITEMS:
         raise Refused(422, f"items is a list of 1 to {_MOST_ITEMS} objects", "items")
+    if several:
+        beside = ("items", "rubric", *options)
+        for name in sorted(body.keys() - {"items", "rubric"}):
+            near = near_miss(name, beside)
+            cure = f"did you mean {near!r}?" if near else f"beside items stand {', '.join(beside[1:])}"
+            raise Refused(422, f"{name!r} is not read beside items: {cure}", name)
     default = body.get("rubric") if several else None
-    items = [allowed.item(each, f"items[{i}]" if several else "", default) for i, each in enumerate(listed)]
-    for i, item in enumerate(items):
+    items = []
+    for i, each in enumerate(listed):
+        field = f"items[{i}]" if several else ""
+        if options and isinstance(each, dict):
+            _check_options(each, options, field)
+        item = allowed.item(each, field, default)
         if len(item.responses) < least:
             told = f"{counted(len(item.responses), 'response')}, but {least} or more are needed"
-            raise Refused(422, told, _at(f"items[{i}]" if several else "", "responses"))
+            raise Refused(422, told, _at(field, "responses"))
+        items.append(item)
     return items, several
+
+
+def _check_options(given: Mapping[str, Any], options: Collection[str], field: str) -> None:
+    """Refused (422) for a field of an item that is an option of its request, or nearly has the name of one."""
+    for name in sorted(given.keys() - set(ITEM_KEYS)):
+        if name in options:
+            raise Refused(422, f"{name!r} is an option of the request: put it beside items", _at(field, name))
+        if (near := near_miss(name, options)) is not None:
+            told = f"unknown option {name!r}: did you mean {near!r}? A column of yours goes into 'meta'"
+            raise Refused(422, told, _at(field, name))
+
+
+def check_rewards(body: Mapping[str, Any]) -> tuple[list[str], list[str] | None]:
+    """The queries of `POST /get_reward`, and their prompts if there are any. Refused (422), naming the field.
+
+    `labels` are not read, but are a list with one for each query.
+    """
+    known = ("query", "prompts", "labels")
+    for name in sorted(body.keys() - set(known)):
+        if (near := near_miss(name, known, 0.6)) is not None:
+            raise Refused(422, f"unknown field {name!r}: did you mean {near!r}?", name)
+    queries = _texts(body.get("query"), "query")
+    prompts = None if body.get("prompts") is None else _texts(body["prompts"], "prompts")
+    labels = body.get("labels")
+    if labels is not None and not isinstance(labels, list):
+        raise Refused(422, f"expected a list, got {type(labels).__name__}", "labels")
+    for name, listed in (("prompts", prompts), ("labels", labels)):
+        if listed is not None and len(listed) != len(queries):
+            told = f"{counted(len(listed), name[:-1])} for {counted(len(queries), 'query', 'queries')}"
+            raise Refused(422, told, name)
+    return queries, prompts
+
+
+def _texts(value: object, field: str) -> list[str]:
+    if not isinstance(value, list) or not value:
+        raise Refused(422, "expected a list of texts that is not empty", field)
+    for i, each in enumerate(value):
+        if not isinstance(each, str):
+            raise Refused(422, f"expected text, got {type(each).__name__}", f"{field}[{i}]")
+    return value
 
 
 def verdict_json(verdict: Verdict) -> dict[str, Any]:

@@ -19,7 +19,7 @@ import orjson
 from aiohttp import web
 
 from dikast.core.errors import DataError, DikastError, RunError, UserError
-from dikast.core.text import counted, hint
+from dikast.core.text import hint
 from dikast.engines.wrapper import found_in
 from dikast.ranking.comparisons import VALUES
 from dikast.ranking.rank_file import check_values
@@ -30,7 +30,7 @@ from dikast.rewards.trainers import Missing, openrlhf_answer, reply_of
 from dikast.serving import contracts
 from dikast.serving.delivery import LOOPBACK, TAKE_SECONDS, delivered, host_name, server_log, tell_once
 from dikast.serving.front_desk import Desk, check_questions
-from dikast.serving.messages import Allowed, Refused, items_of, parsed
+from dikast.serving.messages import Allowed, Refused, check_rewards, items_of, parsed
 
 _log = logging.getLogger(__name__)
 _JSON = {"Content-Type": "application/json"}
@@ -210,7 +210,7 @@ class Server:
         both = body.get("both_orders", True)
         if not isinstance(both, bool):
             raise Refused(422, f"expected true or false, got {both!r:.40}", "both_orders")
-        items, several = items_of({k: v for k, v in body.items() if k != "both_orders"}, self.allowed, 2)
+        items, several = items_of(body, self.allowed, 2, ("both_orders",))
         found = await self.desk.preferences(items, both_orders=both)
         return {"results": found} if several else found[0]
 
@@ -225,8 +225,7 @@ class Server:
             check_values(self.desk.judge, RankOptions(values=values or "auto"))
         except UserError as error:
             raise Refused(422, str(error), "values") from None
-        spelt = {k: v for k, v in body.items() if k not in ("schedule", "values")}
-        items, several = items_of(spelt, self.allowed, 2)
+        items, several = items_of(body, self.allowed, 2, ("schedule", "values"))
         check_questions(sum(by.in_all(len(each.responses)) for each in items) * self.desk.judge.samples)
         found = []
         for i, each in enumerate(items):
@@ -239,17 +238,12 @@ class Server:
 
     async def get_reward(self, body: Mapping[str, Any]) -> Any:
         """`POST /get_reward`: rewards as OpenRLHF asks for them."""
-        queries, prompts = _texts(body, "query"), body.get("prompts")
+        queries, prompts = check_rewards(body)
         if prompts is None:
             if not self.separator:
                 told = "prompt and reply in one text cannot be separated: send prompts, or start with --separator"
                 raise Refused(422, told, "prompts")
             prompts = [_prompt_in(each, self.separator, f"query[{i}]") for i, each in enumerate(queries)]
-        else:
-            prompts = _texts(body, "prompts")
-        if len(prompts) != len(queries):
-            told = f"{counted(len(prompts), 'prompt')} for {counted(len(queries), 'query', 'queries')}"
-            raise Refused(422, told, "prompts")
         items = []
         for i, (query, prompt) in enumerate(zip(queries, prompts, strict=True)):
             reply = reply_of(query, prompt, field=f"query[{i}]")
@@ -278,8 +272,11 @@ class Server:
 
     async def chat(self, body: Mapping[str, Any]) -> Any:
         """`POST /v1/chat/completions`, for a model that runs in this process."""
-        if self.desk.judge.engine.identity().get("engine") != "local":
+        kind, name = self.desk.judge.engine.identity().get("engine"), self.desk.judge.engine.name
+        if kind in ("http", "decision"):
             raise Refused(404, "the judge's model runs on another server: ask that server for completions")
+        if kind != "local":
+            raise Refused(404, f"completions are those of a local model (hf:...), and this server's judge is {name}")
         asked = contracts.chat_asked(body)
         return contracts.chat_told(await self.desk.completions(asked.requests), asked.stop, self._model(body))
 
@@ -330,13 +327,6 @@ def _named(body: Mapping[str, Any], field: str, known: Collection[str]) -> Any:
     value = body.get(field)
     if value is not None and not (isinstance(value, str) and value in known):
         raise Refused(422, f"{value!r:.40} is not known here; {hint(str(value), known)}", field)
-    return value
-
-
-def _texts(body: Mapping[str, Any], field: str) -> list[str]:
-    value = body.get(field)
-    if not isinstance(value, list) or not value or not all(isinstance(each, str) for each in value):
-        raise Refused(422, "expected a list of texts", field)
     return value
 
 
