@@ -16,6 +16,7 @@ import runs
 from annotation.labelling_here import Served, label, read, table
 from dikast.annotation.assignment import RaterTask
 from dikast.annotation.label_store import LabelStore
+from videos import make_video
 
 Session = aiohttp.ClientSession
 
@@ -304,3 +305,34 @@ def test_a_hostile_picture_is_named_before_anybody_is_asked_and_stops_nobody_lat
     assert "items.jsonl:2" in done.stderr
     assert "bad.png" in done.stderr
     assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize("taken", ["a text", "a link out of the folder", "a device"])
+def test_a_file_in_the_place_of_a_clip_is_not_sent_to_raters(taken: str, tmp_path: Path) -> None:
+    """It was sent as it was, whatever it held and wherever it lay."""
+    root, clip = tmp_path / "items", tmp_path / "items" / "clip.html"  # a name that a browser would take for a page
+    root.mkdir()
+    make_video(root / "clip.mp4").rename(clip)
+    make_video(tmp_path / "own.mp4")
+    shown = [{"type": "text", "text": "What happens?"}, {"type": "video", "video": "clip.html"}]
+    items = runs.write_jsonl(root / "items.jsonl", runs.rows(1, instruction=shown))
+    served = Served(items, tmp_path / "labels", "--rubric", "helpfulness", "--media-root", root).start()
+
+    async def work(session: Session) -> None:
+        link = served.links["1"]
+        address, *_ = re.findall(r'"(/r/[^"]*/clip/[^"]*)"', await page_of(session, link))
+        for sound in (True, False):
+            if not sound:
+                clip.unlink()
+                if taken == "a text":
+                    clip.write_text("a private text")
+                else:
+                    clip.symlink_to(tmp_path / "own.mp4" if "link" in taken else "/dev/zero")
+            async with session.get(link.split("/r/")[0] + address) as answer:
+                body = await answer.read()
+                assert answer.status == (200 if sound else 404)
+                assert answer.headers["Content-Type"] == ("video/mp4" if sound else "text/html; charset=utf-8")
+                assert (b"ftyp" in body[:16]) is sound
+                assert sound or b"the log of the server says why" in body
+
+    through(served, work)

@@ -3,6 +3,7 @@
 import asyncio
 import io
 import math
+import mimetypes
 import ssl
 import time
 from collections.abc import Callable, Mapping
@@ -18,7 +19,7 @@ from dikast.annotation.marks import boxes_from, spans_from
 from dikast.annotation.own_pages import form_of, guard, html, serve_pages
 from dikast.annotation.precision import left_to_label, progress, stop_rule
 from dikast.audit.estimate import Estimate
-from dikast.core.media import load_image, resolved
+from dikast.core.media import load_image, resolved, sample_video
 from dikast.core.part import Image, images_of, text_of
 
 _SIDE = 2000  # pixels of a picture's longer side
@@ -150,7 +151,11 @@ class LabelServer:
         if not number.isdecimal() or len(number) > 9 or int(number) >= len(played):
             raise web.HTTPNotFound
         clip = played[int(number)]
-        return web.FileResponse(resolved(Image(clip.source, clip.root)), headers={"Cache-Control": "private"})
+        await asyncio.to_thread(sample_video, clip, 1)  # DataError where another file has taken its place meanwhile
+        path = resolved(Image(clip.source, clip.root))
+        kind = mimetypes.guess_type(path)[0] or ""
+        told = {"Cache-Control": "private", "Content-Type": kind if kind.startswith("video/") else "video/mp4"}
+        return web.FileResponse(path, headers=told)
 
     async def _progress(self, request: web.Request) -> web.StreamResponse:
         if hashed(request.match_info["token"]) != self._owner:
