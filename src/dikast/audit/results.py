@@ -121,11 +121,13 @@ class Orders:
     """How strongly verdicts on pairs depend on the order of the responses.
 
     `disagreements` are shares by kind: the first slot both times, the second slot both times, a tie in one order.
+    `turned`: the orders agree less often than by chance, as where a column that names slots was read as responses.
     """
 
     same: Estimate
     disagree: Estimate
     disagreements: Mapping[str, Estimate]
+    turned: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dikast.audit.plan import AuditPlan
 from dikast.core.item import Item
 from dikast.core.records import read_items
 from dikast.surface.report import figures
-from dikast.surface.report.by_length import Measured, by_length, slope_on_length
+from dikast.surface.report.by_length import Measured, by_length, of_lengths, slope_on_length
 from dikast.surface.report.collect import collect
 from dikast.surface.report.contents import Contents
 from dikast.surface.report.gaps import slot_shift
@@ -100,3 +100,12 @@ def test_the_leaderboard_holds_length_equal(equal: bool, wanted: str, tmp_path: 
     text = render([page], "Report", asked.plan.resampling).text
     assert f'<th scope="col">{wanted}</th>' in text
     assert sum(page.shifts.values()) == 60
+
+
+def test_length_alone_by_hand() -> None:
+    # log2(1 + length) is 1, 2, 3 and gold 1, 2, 3: 1. Of pairs the longer one is what gold prefers in one of two; rows
+    # without a length, or without gold, do not count
+    assert of_lengths([[1], [3], [7], [0]], [1, 2, 3, 9]) == pytest.approx(1)
+    assert of_lengths([[5, 2], [2, 5], [1, 0], [4, 1]], [1.0, 1.0, 1.0, math.nan]) == 0.5
+    assert math.isnan(of_lengths([[0], [0]], [1, 2]))
+    assert math.isnan(of_lengths([[3, 3], [2, 2]], [1, 0.5]))

@@ -1,6 +1,7 @@
 """The audit of choices between two responses: accuracy by rule and order, consistency, a second judge, slices."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -176,7 +177,7 @@ def orders_table(given: Paired, *, may_be_slots: bool = False) -> Table:
     turned = classes["cohen_kappa"].high < 0 and may_be_slots
     return table(
         "orders", "Order of the responses", ("statistic", "value", "of"), rows, _SLOTS_READ if turned else "",
-        result=found,
+        result=replace(found, turned=turned),
     )  # fmt: skip
 
 

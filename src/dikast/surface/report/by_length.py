@@ -46,15 +46,25 @@ def slope_on_length(measured: Sequence[Measured], found: Contents, level: float)
 
 
 def length_alone(measured: Sequence[Measured], found: Contents) -> float:
+    """How well length alone agrees with gold, as `of_lengths` has it."""
+    sizes = [[found.length(each.item, index) for index in each.responses] for each in measured]
+    return of_lengths(sizes, [each.gold for each in measured])
+
+
+def of_lengths(sizes: Sequence[Sequence[int]], gold: Sequence[float]) -> float:
     """The correlation of gold with the length of the response or its logarithm, whichever is stronger, without its
-    sign; NaN where lengths or gold are not known, or do not differ.
+    sign; of pairs, how often gold prefers the longer response. `sizes` are those of the responses of each row, 0 where
+    they are not known. NaN where lengths or gold are not known, or do not differ.
     """
-    rows = [(found.length(each.item, each.responses[0]), each.gold) for each in measured if len(each.responses) == 1]
-    known = np.array([row for row in rows if row[0] and not math.isnan(row[1])], np.float64)
+    rows = [(*row, true) for row, true in zip(sizes, gold, strict=True) if all(row) and not math.isnan(true)]
+    known = np.array(rows, np.float64)
     if not len(known):
         return math.nan
-    length, gold = known.T
-    return float(max(abs(pearson(x, gold)) for x in (length, np.log2(1 + length))))
+    *lengths, true = known.T
+    if len(lengths) == 2:
+        longer = 0.5 + np.sign(lengths[0] - lengths[1]) / 2
+        return float((longer == true).mean()) if np.ptp(longer) else math.nan
+    return float(max(abs(pearson(x, true)) for x in (lengths[0], np.log2(1 + lengths[0]))))
 
 
 def by_length(

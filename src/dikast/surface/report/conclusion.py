@@ -22,7 +22,7 @@ def conclusion(page: RunPage) -> Conclusion:
     systems = of_systems(page)
     if systems is None or judge.light == "red":
         return judge
-    if systems.light == "green" and (judge.light == "grey" or judge.few):
+    if (systems.light == "green" or systems.few) and (judge.light == "grey" or judge.few):
         systems = Conclusion("amber", systems.text + ", says the judge", judge.why)
     elif systems.light == "green" and (lost := lost_told(page)):
         systems = Conclusion("amber", systems.text, lost)

@@ -1,6 +1,7 @@
 """What the report shows of somebody's file of verdicts: its audit, its labels, and the rows most worth reading."""
 
 import dataclasses
+import itertools
 import math
 import random
 from collections import Counter
@@ -22,6 +23,7 @@ from dikast.audit.verdict_columns import with_columns
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item
+from dikast.core.part import text_of
 from dikast.core.records.arranging import Arranger
 from dikast.core.records.files import folder_of
 from dikast.core.records.reading import Record
@@ -30,7 +32,8 @@ from dikast.core.scale import Scale
 from dikast.core.text import number_in
 from dikast.core.verdict import DISAGREE
 from dikast.surface.judge_runs import tell_columns
-from dikast.surface.report.collecting.row_counts import MOST_LABELS
+from dikast.surface.report.by_length import of_lengths
+from dikast.surface.report.collecting.row_counts import MOST_LABELS, MOST_LENGTHS
 from dikast.surface.report.collecting.run_page import RunPage
 from dikast.surface.report.contents import Thumbs
 from dikast.surface.report.queue import FAILED_SHARE, Entry, Said, add_texts
@@ -49,6 +52,7 @@ class _Row:
     gold: str
     status: str
     gap: float
+    right: float = math.nan  # gold as a number; of pairs, what the first response earns by it
 
 
 def collect_table(path: Path, asked: Asked) -> RunPage:
@@ -74,6 +78,7 @@ def collect_table(path: Path, asked: Asked) -> RunPage:
     rows = sorted(_pairs(page, data) if plan.pairwise else _scores(data), key=lambda row: row.line)
     page.rows, page.failed = len(rows), sum(row.status != OK for row in rows)
     page.differing = page.failed + sum(row.gap > 0 for row in rows)
+    _measure_texts(page, rows, plan)
     said, true = Counter(row.said for row in rows if row.status == OK), Counter(row.gold for row in rows if row.gold)
     outcomes = {*LABELS, DISAGREE} if plan.pairwise and not page.one_order else set()
     names = sorted({*outcomes, *said, *true}, key=lambda name: _place(name, plan.scale))
@@ -92,6 +97,23 @@ def collect_table(path: Path, asked: Asked) -> RunPage:
     return page
 
 
+def _measure_texts(page: RunPage, rows: Sequence[_Row], plan: AuditPlan) -> None:
+    """How well the length of the responses alone agrees with gold, and how many texts are different ones, of the rows
+    with a verdict and gold among the first of the file.
+    """
+    due = {row.line: row.right for row in rows[:MOST_LENGTHS] if row.status == OK and not math.isnan(row.right)}
+    named, arrange = {plan.score, plan.swapped, *plan.gold}, Arranger({}, Arrangement())
+    sizes, gold, texts = list[list[int]](), list[float](), set[int]()
+    for record, line in itertools.takewhile(lambda each: each[1] <= max(due, default=0), Rows(str(plan.file))):
+        item = _item(record, line, arrange, named, str(plan.file)) if line in due else None
+        if item is not None and len(item.responses) == 1 + page.pairwise:
+            sizes.append([len(text_of(each)) for each in item.responses])
+            gold.append(due[line])
+            texts.add(hash((item.instruction, item.responses)))
+    page.length_alone = of_lengths(sizes, gold)
+    page.texts = len(texts) if len(sizes) == len(due) else 0
+
+
 def _furthest(row: _Row) -> float:
     return 1.0 if math.isnan(row.gap) else -row.gap
 
@@ -107,7 +129,7 @@ def _pairs(page: RunPage, data: Data) -> Iterator[_Row]:
         gap = math.nan
         if status == OK and said and gold:
             gap = 0.5 if said == DISAGREE else abs(_WORTH[said] - _WORTH[gold])
-        yield _Row(int(data.frame.lines[i]), said, gold, status, gap)
+        yield _Row(int(data.frame.lines[i]), said, gold, status, gap, _WORTH.get(gold, math.nan))
 
 
 def _scores(data: Data) -> Iterator[_Row]:
@@ -117,7 +139,7 @@ def _scores(data: Data) -> Iterator[_Row]:
     for i, (score, gold) in enumerate(zip(given.score.tolist(), given.gold.tolist(), strict=True)):
         said, right = _label(score, data.plan.scale), _label(gold, data.plan.scale)
         gap = abs(score - gold) if data.plan.scale is not None else math.nan
-        yield _Row(int(data.frame.lines[i]), said, right, given.status.at(i), gap)
+        yield _Row(int(data.frame.lines[i]), said, right, given.status.at(i), gap, gold)
 
 
 def _label(value: float, scale: Scale | None) -> str:

@@ -24,7 +24,7 @@ class Conclusion(NamedTuple):
     light: Light
     text: str
     why: str
-    few: bool = False  # there are too few items with gold to say anything of the judge
+    few: bool = False  # there are too few items with gold to say anything of the judge, or of two systems
 
 
 class ItemCount(NamedTuple):
@@ -36,7 +36,7 @@ class ItemCount(NamedTuple):
 
 def items_of(page: RunPage, found: Estimate) -> ItemCount:
     """Rows that are drawn together (of one item, or as `--cluster` says) are one item, and so are those that share a
-    value of a column that seems to name the items.
+    value of a column that seems to name the items, or the same texts.
     """
     rows = counted(found.n, "pair" if page.chosen else "row")
     if (audit := page.audit) is None:
@@ -49,6 +49,8 @@ def items_of(page: RunPage, found: Estimate) -> ItemCount:
         column, values = audit.repeats
         told = f"{rows} that share {counted(values, 'value')} of {column!r}{split}"
         return ItemCount(min(found.n, values), told)
+    if 0 < page.texts < min(FEW, found.n) and audit.plan.get("cluster") != "none":
+        return ItemCount(page.texts, f"{rows} with {counted(page.texts, 'different text')}{split}")
     return ItemCount(found.n, rows + split)
 
 

@@ -4,10 +4,10 @@ import math
 
 from dikast.audit.estimate import Estimate
 from dikast.audit.rendering import Audit
-from dikast.audit.results import Accuracy, Agreement, Baselines, Failures, Orders, RaterAgreement
+from dikast.audit.results import Accuracy, Agreement, Baselines, Failures, Orders, RaterAgreement, Slices
 from dikast.audit.statistics.intervals import EVERY_DRAW_ALIKE
 from dikast.core.confidence import ALIKE
-from dikast.core.text import counted
+from dikast.core.text import counted, one_line
 from dikast.core.verdict import DISAGREE
 from dikast.surface.report.collecting.run_page import RunPage
 from dikast.surface.report.conclusions.light import (
@@ -18,6 +18,7 @@ from dikast.surface.report.conclusions.light import (
     SLIGHT,
     Conclusion,
     ItemCount,
+    all_told,
     figure_told,
     items_of,
     lost_told,
@@ -46,6 +47,8 @@ def _of_verdicts(page: RunPage) -> Conclusion:
     if orders is not None and _position_decides(orders):
         slot, share = _most_slot(orders)
         told = f"Do not use: position decides, {slot} in {percent_told(share)} of {counted(share.n, 'pair')}"
+        if orders.turned:
+            told += "; or the column of the other order names slots: then say --swapped-as slots"
         return Conclusion(
             "red", told, "one slot wins in more pairs than both orders agree in, interval against interval"
         )
@@ -104,11 +107,36 @@ def _of_agreement(page: RunPage, audit: Audit, name: str, found: Estimate) -> Co
         return said
     if not page.chosen:
         said = with_levels(said, audit, figure, "gold" if people is None else "people")
-    if not (found.value if math.isnan(found.low) else found.low) <= (length := _length_alone(page, beside, column)):
-        return said
-    told = f"{said.text}; the length of the response alone agrees as much: {length:.2f}"
-    why = "the interval does not lie above the agreement of length alone with gold"
-    return Conclusion("amber", told, why if said.light == "green" else f"{said.why}, and {why}")
+    if (found.value if math.isnan(found.low) else found.low) <= (length := _length_alone(page, beside, column)):
+        told = f"; the length of the response alone agrees as much: {length:.2f}"
+        said = _less(said, told, "the interval does not lie above the agreement of length alone with gold")
+    if told := _by_chance_in(page, floor):
+        said = _less(said, told, f"a slice of {FEW} items or more is not shown to be better than that")
+    return said
+
+
+def _less(said: Conclusion, told: str, why: str) -> Conclusion:
+    """What is green otherwise, or amber by other rules too, with one more reason to be amber."""
+    return Conclusion("amber", said.text + told, why if said.light == "green" else f"{said.why}, and {why}")
+
+
+def _by_chance_in(page: RunPage, floor: float) -> str:
+    """The slices in which the judge is not shown to be better than the best judge that ignores the input (`floor`, of
+    all rows); "" where there are none.
+    """
+    poor, of = list[str](), set[str]()
+    for sliced in (table.result for table in page.audit or () if isinstance(table.result, Slices)):
+        views = ("both together", "as shown") if page.chosen else ("pearson",)
+        found = next((sliced.statistics[name] for name in views if name in sliced.statistics), {})
+        for name, each in found.items():
+            low = each.value if math.isnan(each.low) else each.low
+            if each.independent >= FEW and low <= floor:
+                poor.append(f"{one_line(name, 40)} {figure_told(each)} (n {each.n:,})")
+                of.add(sliced.by)
+    if not poor:
+        return ""
+    by = all_told(sorted(of))
+    return f"; by {by} it is not shown to be better than a judge that ignores the input in {all_told(poor)}"
 
 
 def _length_alone(page: RunPage, beside: Baselines | None, column: str) -> float:
@@ -165,7 +193,8 @@ def _mostly(page: RunPage) -> str:
     given = {name: said for name, (said, _) in page.labels.items()}
     label = max(given, key=lambda name: given[name], default="")
     share = given[label] / sum(given.values()) if label and given[label] else 0.0
-    return f"; it says {label} in {share:.0%}" if share >= MOSTLY else ""
+    told = {"a": "first", "b": "second"}.get(label, label) if page.pairwise else label
+    return f"; it says {told} in {share:.0%}" if share >= MOSTLY else ""
 
 
 def _against_people(

@@ -7,7 +7,7 @@ from dikast.audit.estimate import Estimate
 from dikast.audit.results import HeadToHead, Leaderboard, Meeting, PlayerRanking
 from dikast.core.text import counted
 from dikast.surface.report.collecting.run_page import RunPage
-from dikast.surface.report.conclusions.light import Conclusion, all_told, ends_told, figure_told, percent_told
+from dikast.surface.report.conclusions.light import FEW, Conclusion, all_told, ends_told, figure_told, percent_told
 
 _DOUBTED = "gold on the same prompts does not support the difference"
 _LOST = "with the missing verdicts against it, the interval does not lie above"
@@ -51,6 +51,8 @@ def _by_scores(board: Leaderboard) -> Conclusion:
         if least is not None and not _stands(least, gold, 0.0):
             told += f"; if every score that is missing spoke against {names[0]} it would be {figure_told(least)}"
             return Conclusion("amber", f"{told} on {counted(least.n, 'prompt')}", f"{_LOST} 0, {_NOT_BY_GOLD}")
+        if lead.n < FEW:
+            return Conclusion("amber", told, f"fewer than {FEW} prompts of both", few=True)
         return Conclusion("green", told, "its rank set is 1 alone, and the interval excludes no difference")
     if len(open_to) <= 2 and not apart:
         told = f"Cannot tell {names[0]} from {names[1]}: they differ by {ends}"
@@ -102,6 +104,9 @@ def _by_pairs(page: RunPage, ranking: PlayerRanking, met: HeadToHead | None) -> 
         least = meeting.lost[0]
         told += f"; if it had lost every pair without a verdict it would win {percent_told(least)}"
         return Conclusion("amber", f"{told} of {counted(least.n, 'pair')}", f"{_LOST} 50 %, {_NOT_BY_GOLD}")
+    if (items := meeting.rate.independent) < FEW:
+        told += f" ({counted(items, 'item')})" if items < meeting.rate.n else ""
+        return Conclusion("amber", told, f"fewer than {FEW} pairs of both, or items that they are of", few=True)
     why = "its rank set is 1 alone, the interval excludes an even result, and both orders say so"
     return Conclusion("green", told, why)
 
