@@ -13,7 +13,7 @@ from PIL import Image
 
 from dikast.core.errors import DataError, RunError, UserError
 from dikast.core.item import Item
-from dikast.core.part import Text
+from dikast.core.part import Text, text_of
 from dikast.engines.base import Request, Sampling
 from dikast.engines.mock import Failures, Random
 from dikast.judging.judge import Judge
@@ -166,6 +166,36 @@ def test_pictures_come_as_columns_as_parts_or_both() -> None:
     assert several.instruction[0].content[-1] == Text("What is it?")
 
 
+def called(name: str, **arguments: Any) -> dict[str, Any]:
+    """A message that calls a tool, as `trl.chat_template_utils.parse_response` makes it."""
+    call = {"type": "function", "function": {"name": name, "arguments": arguments}}
+    return {"role": "assistant", "content": "Let me see.", "tool_calls": [call]}
+
+
+def test_tools_that_trl_calls_are_shown_before_the_reply() -> None:
+    """The messages that `GRPOTrainer._tool_call_loop` of trl 1.16 collects."""
+    reward, asked = Reward(Random(), "helpfulness"), [{"role": "user", "content": "2 + 3?"}]
+    used = [called("add", a=2, b=3), {"role": "tool", "name": "add", "content": "5"}]
+    (item,) = reward.items([asked], [[*used, {"role": "assistant", "content": "It is 5."}]])
+    assert [(turn.role, text_of(turn.content)) for turn in item.instruction] == [
+        ("user", "2 + 3?"),
+        ("assistant", 'Let me see.\n[call of add: {"a": 2, "b": 3}]'),
+        ("assistant", "[result of add]\n5"),
+    ]
+    assert text_of(item.response) == "It is 5."
+    # no iteration is left: the call is all that was said; the reply to the tool was cut off: nothing was said
+    items = reward.items([asked] * 2, [[{**called("add", a=2), "content": ""}], used])
+    assert [text_of(each.response) for each in items] == ['[call of add: {"a": 2}]', ""]
+    assert items[1].instruction[-1].content[-1] == Text("5")
+    assert [each.value is None for each in reward.score(items)] == [False, True]
+    blue = Image.new("RGB", (32, 32), "blue")  # of a tool that returns a picture
+    seen = {"role": "tool", "name": "draw", "content": [{"type": "image", "image": blue}]}
+    (item,) = reward.items([asked], [[called("draw"), seen, {"role": "assistant", "content": "Blue."}]])
+    assert len(item.images) == 1
+    (again,) = reward.items([[*asked, *used]], ["It is 5."])  # calls in a prompt
+    assert len(again.instruction) == 3
+
+
 @pytest.mark.parametrize(
     ("prompts", "completions", "columns", "told"),
     [
@@ -173,7 +203,13 @@ def test_pictures_come_as_columns_as_parts_or_both() -> None:
         (["a"], "x", {}, "completions.*expected 1 value, one"),
         (["a"], ["x"], {"images": [[], []]}, "images.*expected 1 value, one"),
         (["a"], [3], {}, "completion.*row 0: expected text or a list of messages, got int"),
-        ([[{"role": "tool", "content": "3"}]], ["x"], {}, "row 0: 'tool' is not a role"),
+        ([[{"role": "critic", "content": "3"}]], ["x"], {}, "row 0: 'critic' is not a role.*assistant, tool"),
+        (
+            ["a"],
+            [[{"role": "assistant", "tool_calls": "x"}]],
+            {},
+            r"completion\[0\].tool_calls.*a list of calls, got str",
+        ),
         ([[{"role": "user", "content": [{"type": "image"}]}]], ["x"], {}, "placeholder without an image"),
         (
             [[{"role": "user", "content": [{"type": "image"}]}]],

@@ -143,7 +143,7 @@ def test_a_missing_verdict_is_raised_or_the_number_that_was_named() -> None:
     assert 4 < sum(columns["no_verdict"]) < 20
     assert {score for score, none in zip(numbers, columns["no_verdict"], strict=True) if none} == {-1.0}
     wrong: Any
-    for wrong in ("ignore", float("nan"), float("inf"), True):
+    for wrong in ("ignore", float("nan"), float("inf"), True, None, [0.0]):
         for made in (verl, verl_async, verl_batch, openrlhf, swift):
             with pytest.raises(UserError, match="'raise' or a finite number"):
                 made(reward(), missing=wrong)

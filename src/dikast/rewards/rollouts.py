@@ -5,6 +5,7 @@ hash of their encoded file.
 """
 
 import hashlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,11 +15,12 @@ from dikast.core.errors import DataError
 from dikast.core.item import ROLES, Item, item_from
 from dikast.core.machine.bounded import Bounded
 from dikast.core.media import image_of_picture, image_sha256
-from dikast.core.part import Content, Image, Part, Text, Turn, Video, content_from, content_to
+from dikast.core.part import Content, Image, Part, Text, Turn, Video, content_from, content_to, is_empty
 from dikast.core.records.content_ids import content_id
 from dikast.core.text import counted
 
 COLUMNS = ("reference", "context", "rubric")  # columns of a trainer's dataset that a judge is shown
+_TOOL = "tool"
 _MOST_BYTES = 64 * 2**20
 
 
@@ -56,7 +58,9 @@ def item_of_rollout(
     """The item of one prompt and one completion. `columns` may hold `images` and what COLUMNS names.
 
     Placeholders in the prompt (`{"type": "image"}`) take the pictures of `images` in order; where the prompt has none
-    and shows no picture itself, all of them stand at the head of the last user turn. DataError names the field.
+    and shows no picture itself, all of them stand at the head of the last user turn. The response is the last message
+    of the completion, empty where that is a tool's; calls of tools and what these return are shown before it, as turns
+    of the assistant. DataError names the field.
     """
     given = columns.get("images", columns.get("image"))
     listed = [] if given is None else list(given) if isinstance(given, list | tuple) else [given]
@@ -71,7 +75,7 @@ def item_of_rollout(
             field="images",
         )
     said = list(_turns(completion, "completion", pictures, iter(())))
-    response = said.pop().content if said else ()
+    response = said.pop().content if said and not _is_of_tool(completion) else ()
     turns += said
     told = {name: columns[name] for name in COLUMNS if columns.get(name) is not None}
     item = item_from({"id": id or "row", **told}) if told else Item(id or "row")
@@ -100,10 +104,33 @@ def _turns(value: object, field: str, pictures: Pictures, left: Iterator[Image])
         told = f"expected text or a list of messages, got {type(value).__name__}"
         raise DataError(told, field=field)
     for i, message in enumerate(messages):
-        if message.get("role") not in ROLES:
-            told = f"{message.get('role')!r} is not a role that a judge is shown: use {', '.join(ROLES)}"
+        if message.get("role") not in (*ROLES, _TOOL):
+            told = f"{message.get('role')!r} is not a role that a judge is shown: use {', '.join((*ROLES, _TOOL))}"
             raise DataError(told, field=f"{field}[{i}].role")
-        yield Turn(message["role"], _content(message.get("content"), f"{field}[{i}].content", pictures, left))
+        shown = _content(message.get("content"), f"{field}[{i}].content", pictures, left)
+        if message["role"] == _TOOL:
+            yield Turn("assistant", (Text(f"[result of {message.get('name') or 'the tool'}]"), *shown))
+        else:
+            calls = tuple(_calls(message, f"{field}[{i}].tool_calls"))
+            yield Turn(message["role"], calls if calls and is_empty(shown) else (*shown, *calls))
+
+
+def _is_of_tool(completion: object) -> bool:
+    """Whether a completion ends with what a tool returned, without a reply to it."""
+    last = completion[-1] if isinstance(completion, Sequence) and completion else completion
+    return isinstance(last, Mapping) and last.get("role") == _TOOL
+
+
+def _calls(message: Mapping[str, Any], field: str) -> Iterator[Text]:
+    """The calls of tools in a message, as text."""
+    calls = message.get("tool_calls") or ()
+    if not isinstance(calls, Sequence) or not all(isinstance(each, Mapping) for each in calls):
+        raise DataError(f"expected a list of calls, got {type(calls).__name__}", field=field)
+    for call in calls:
+        named = call["function"] if isinstance(call.get("function"), Mapping) else call
+        given = named.get("arguments")
+        told = given if isinstance(given, str) else json.dumps(given or {}, ensure_ascii=False, default=str)
+        yield Text(f"[call of {named.get('name') or 'a tool'}: {told}]")
 
 
 def _content(value: object, field: str, pictures: Pictures, left: Iterator[Image]) -> Content:
