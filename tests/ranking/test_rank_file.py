@@ -90,7 +90,7 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path) -> None:
 
 
 def test_auto_measures_the_judge_on_a_pilot_and_spends_half_on_the_rest(tmp_path: Path) -> None:
-    rows = [{**each, "id": f"pair of {each['id']}"} for each in items(20, k=2)] + items(40)  # sorted by K
+    rows = [{**each, "id": f"pair of {each['id']}"} for each in items(20, k=2)] + items(80)  # sorted by K
     path = write_jsonl(tmp_path / "items.jsonl", rows)
     summary = ranked(path, tmp_path / "run")
     ranking = summary["ranking"]
@@ -101,11 +101,11 @@ def test_auto_measures_the_judge_on_a_pilot_and_spends_half_on_the_rest(tmp_path
     assert len(pilot) == 8
     assert min(pilot) >= 20  # pairs leave no schedule to choose
     assert pilot != list(range(20, 28))
-    assert ranking["schedules"].pop(ranking["chosen"]["5"]) == 32
+    assert ranking["schedules"].pop(ranking["chosen"]["5"]) == 72
     # half of the calls of all full round robins, the pilot's comparisons and grades included
-    assert ranking["comparisons"] - 20 + ranking["grades"]["verdicts"] <= 40 * 10
+    assert ranking["comparisons"] - 20 + ranking["grades"]["verdicts"] <= 80 * 10
     assert any(note.startswith("5 responses: ") for note in summary["notes"])
-    graded = 40 if ranking["chosen"]["5"] in ("duel", "graded") else 8
+    graded = 80 if ranking["chosen"]["5"] in ("duel", "graded") else 8
     assert ranking["grades"]["verdicts"] == 5 * graded  # the pilot's, and those of the rest only where they are used
     assert sum(each["grades"] is not None for each in found) == graded
     again = ranked(path, tmp_path / "run")
@@ -118,8 +118,8 @@ def test_auto_begins_with_grades_where_comparisons_are_noisy_and_grades_are_not(
     summary = rank_file(Judge(judge, "helpfulness"), str(path), tmp_path / "run", RankOptions())
     ranking = summary["ranking"]
     assert ranking["chosen"] == {"5": "graded"}
-    # of half of the calls the pilot leaves 6 to an item: its grades and one comparison
-    assert (ranking["schedules"], ranking["comparisons"]) == ({"full": 8, "graded": 32}, 8 * 20 + 32 * 1)
+    # an item has 8 calls, four fifths of half of a full round robin: its grades and three comparisons
+    assert (ranking["schedules"], ranking["comparisons"]) == ({"full": 8, "graded": 32}, 8 * 20 + 32 * 3)
     assert ranking["grades"]["verdicts"] == 40 * 5
     found = [each for each in lines(tmp_path / "run") if each["schedule"] == "graded"]
     assert sum(each["order"][0] == 4 for each in found) >= 28

@@ -58,8 +58,8 @@ def test_the_rest_has_what_the_pilot_leaves_of_half_of_all_calls() -> None:
     assert budget_beside(5, 200, 20, graded=True) == 8
     assert budget_beside(5, 200, 20, graded=False) == 8  # 1,600 to 180
     assert budget_beside(5, 10_000, 40, graded=True) == 9  # never above half
-    assert budget_beside(5, 24, 8, graded=True) == 6  # 2.5 are left: as many as swiss has
-    assert budget_beside(3, 24, 8, graded=True) == 3
+    assert budget_beside(5, 24, 8, graded=True) == 8  # 2.5 are left: four fifths of half
+    assert budget_beside(3, 24, 8, graded=True) == 2
     assert budget_beside(2, 24, 8, graded=False) == 1
 
 

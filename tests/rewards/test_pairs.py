@@ -214,7 +214,7 @@ def test_a_response_that_is_preferred_in_one_pair_and_not_in_another_has_no_mark
         assert not any(f"{name} response 2" in each for each in said for name in ("q0", "q3"))
     arguments = ["prefs", str(tmp_path / "run"), "--format", "kto", "--take", "all", "--out", str(tmp_path / "a.jsonl")]
     told = CliRunner().invoke(app, arguments)
-    assert "left out: 2 responses (preferred in one pair, not in another" in told.output
+    assert "left out: 2 responses (preferred in one pair and rejected in another" in told.output
     assert json.loads(CliRunner().invoke(app, [*arguments, "--json"]).stdout)["both_ways"] == 2
 
 

@@ -266,6 +266,8 @@ def test_a_missing_verdict_is_no_number() -> None:
         assert told["verdicts"][0]["status"] == "refused"
         reward = here.post("/get_reward", {"query": ["Q?A."], "prompts": ["Q?"], "labels": [""]})
         assert reward.status_code == 502
+        assert "or start the server with --missing NUMBER" in reward.json()["error"]["message"]
+        assert reward.json()["error"]["field"].startswith("query[")
         assert "no verdict" in reward.json()["error"]["message"]
     with serving(Judge(Random(failures=Failures(refused=1.0)), "helpfulness"), missing=-1.0) as here:
         reward = here.post("/get_reward", {"query": ["Q?A."], "prompts": ["Q?"], "labels": [""]})

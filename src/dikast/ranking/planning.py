@@ -20,6 +20,7 @@ SYSTEMATIC = 0.3  # assumed, in standard deviations of quality: comparisons alon
 _SEEN = math.hypot(1, SYSTEMATIC)  # standard deviation of quality and the systematic error
 _ALIKE = 0.01  # schedules within this distance of the best are equally good; the cheapest is chosen
 _SAFE = 0.015  # a schedule is never chosen that would be worse than another by more, if grades err as they may
+_LEAST_SHARE = 0.8  # of half of a full round robin: what an item of the rest has at least
 _ITEMS = 500
 _FEW = 24  # items below this are no pilot
 _COMPARISONS = 600_000  # of all simulated items of a schedule: above it fewer items are simulated, at least 24
@@ -192,12 +193,11 @@ def budget_beside(k: int, items: int, pilot: int, *, graded: bool) -> int:
     """The calls an item of the rest may have, of `items` with k responses of which `pilot` are the pilot.
 
     All together then cost half of full round robins, the pilot's comparisons included, and its grades if it was
-    `graded`; but in a small file, most of which the pilot would use up, an item has those of `swiss` or half of its
-    pairs, whichever are fewer.
+    `graded`; but in a small file, which the pilot would use up, an item has four fifths of half of a full round robin.
     """
     half, grades = k * (k - 1) // 2, k if graded and k >= SCHEDULES["graded"].least else 0
     left = items * half - pilot * (k * (k - 1) + grades)
-    return max(left // max(items - pilot, 1), min(half, SCHEDULES["swiss"].calls(k)), 1)
+    return max(left // max(items - pilot, 1), int(_LEAST_SHARE * half), 1)
 
 
 def draw_pilot(sizes: Mapping[str, int], seed: int = 0) -> list[str]:

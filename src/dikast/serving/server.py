@@ -25,7 +25,7 @@ from dikast.ranking.comparisons import VALUES
 from dikast.ranking.rank_file import check_values
 from dikast.ranking.rank_options import RankOptions
 from dikast.ranking.schedules import schedule_named
-from dikast.rewards.reward import MissingVerdict, Scored
+from dikast.rewards.reward import Scored
 from dikast.rewards.trainers import Missing, openrlhf_answer, reply_of
 from dikast.serving import contracts
 from dikast.serving.delivery import LOOPBACK, TAKE_SECONDS, delivered, host_name, server_log, tell_once
@@ -249,10 +249,11 @@ class Server:
             reply = reply_of(query, prompt, field=f"query[{i}]")
             items.append(self.allowed.item({"instruction": prompt, "response": reply}, f"query[{i}]"))
         scored = [_scored(each) for each in await self.desk.scores(items)]
-        try:
-            return openrlhf_answer(scored, self.missing)
-        except MissingVerdict as error:
-            raise Refused(502, str(error)) from None
+        for i, each in enumerate(scored):
+            if each.value is None and self.missing == "raise":
+                told = f"the query has no verdict ({each.reason}), and rewards are numbers: improve the judge"
+                raise Refused(502, f"{told}, or start the server with --missing NUMBER", f"query[{i}]")
+        return openrlhf_answer(scored, self.missing)
 
     async def decisions(self, body: Mapping[str, Any]) -> Any:
         """`POST /v1/decisions`."""

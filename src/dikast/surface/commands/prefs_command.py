@@ -67,10 +67,8 @@ def prefs(
     for reason, n in sorted(found.dropped.items(), key=lambda each: -each[1]):
         echo(f"left out: {n:,} ({reason})", err=True)
     if both_ways:
-        told_both = counted(both_ways, "response")
-        echo(
-            f"left out: {told_both} (preferred in one pair, not in another: {options.format} has a mark each)", err=True
-        )
+        responses = counted(both_ways, "response")
+        echo(f"left out: {responses} (preferred in one pair and rejected in another, so without a label)", err=True)
     if found.one_order:
         echo("each pair was asked in one order only: what the judge prefers may be the first slot", err=True)
     if found.unmatched:
