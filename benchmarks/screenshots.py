@@ -30,8 +30,8 @@ QUESTIONS = {  # of readers, and the part of the first screen that answers each 
 _BADGES = """(places) => places.forEach((place, k) => {
   const at = document.querySelector(place).getBoundingClientRect(), badge = document.createElement("b");
   badge.textContent = k + 1;
-  Object.assign(badge.style, {position: "fixed", left: `${Math.max(0, at.left - 14)}px`, top: `${at.top - 12}px`,
-    zIndex: 9, width: "24px", font: "700 14px/24px sans-serif", borderRadius: "12px", textAlign: "center",
+  Object.assign(badge.style, {position: "fixed", left: `${Math.max(0, at.left - 14)}px`, top: `${at.top - 13}px`,
+    zIndex: 9, width: "16px", font: "700 11px/16px sans-serif", borderRadius: "8px", textAlign: "center",
     background: "#b3005e", color: "#fff"});
   document.body.append(badge);
 })"""

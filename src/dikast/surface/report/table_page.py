@@ -102,9 +102,11 @@ def _measure_texts(page: RunPage, rows: Sequence[_Row], plan: AuditPlan) -> None
     with a verdict and gold among the first of the file.
     """
     due = {row.line: row.right for row in rows[:MOST_LENGTHS] if row.status == OK and not math.isnan(row.right)}
+    if len({row.line for row in rows}) < len(rows):  # of records on one line nobody can tell which one a row is
+        return
     named, arrange = {plan.score, plan.swapped, *plan.gold}, Arranger({}, Arrangement())
-    sizes, gold, texts = list[list[int]](), list[float](), set[int]()
-    for record, line in itertools.takewhile(lambda each: each[1] <= max(due, default=0), Rows(str(plan.file))):
+    sizes, gold, texts, last = list[list[int]](), list[float](), set[int](), max(due, default=0)
+    for record, line in itertools.takewhile(lambda each: each[1] <= last, Rows(str(plan.file))):
         item = _item(record, line, arrange, named, str(plan.file)) if line in due else None
         if item is not None and len(item.responses) == 1 + page.pairwise:
             sizes.append([len(text_of(each)) for each in item.responses])

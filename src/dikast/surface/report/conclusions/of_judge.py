@@ -111,7 +111,9 @@ def _of_agreement(page: RunPage, audit: Audit, name: str, found: Estimate) -> Co
         told = f"; the length of the response alone agrees as much: {length:.2f}"
         said = _less(said, told, "the interval does not lie above the agreement of length alone with gold")
     if told := _by_chance_in(page, floor):
-        said = _less(said, told, f"a slice of {FEW} items or more is not shown to be better than that")
+        said = _less(
+            said, told, f"in a slice of {FEW} items or more the interval does not lie above that of such a judge"
+        )
     return said
 
 
