@@ -550,6 +550,27 @@ def test_metrics_count_what_happened() -> None:
     assert "dikast_pending 0" in told
 
 
+@pytest.mark.parametrize(
+    ("path", "body", "status"),
+    [
+        ("/v1/score", {**item(1), "rubric": "ab" * 4_000_000}, 404),
+        ("/v1/score", {**item(1), "rubric": {"criterion": "Good?", "ab" * 4_000_000: 1}}, 422),
+        ("/v1/score", {**item(1), "ab" * 4_000_000: 1}, 200),  # a column, which stays with the item
+        ("/v1/rank", {"instruction": "Q?", "responses": ["A.", "B."], "schedule": "ab" * 4_000_000}, 422),
+        ("/v1/score", {**item(1), **{f"responze{n}": 1 for n in range(100_000)}}, 413),
+        ("/v1/score", {"items": [{**item(1), **{f"responze{n}": 1 for n in range(100_000)}}]}, 413),
+        ("/get_reward", {"query": ["x"], **{f"promt{n}": 1 for n in range(100_000)}}, 413),
+    ],
+)
+def test_names_without_end_hold_nobody_up(path: str, body: Any, status: int) -> None:
+    """Names that are not known are compared with those that are, which took minutes, and answers quoted them whole."""
+    with serving(Judge(Random(), "helpfulness")) as here:
+        began = time.process_time()
+        told = here.post(path, body)
+        assert (told.status_code, time.process_time() - began < 15) == (status, True), told.text[:300]
+        assert len(told.text) < 10_000
+
+
 def test_a_text_may_name_its_pictures_thousands_of_times() -> None:
     yes_no = {"type": "noul", "criteria": {"true": "yes", "false": "no"}, "instructions": "Is it red?"}
     assets = {"<a>": {"data_base64": "AAAA"}, "<a>2": {"data_base64": "BBBB"}}

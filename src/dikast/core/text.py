@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from yaml import Node
 
 _MOST_BYTES = 4 * 2**20
+_LONGEST_NAME = 200
 _MOST_NODES = 100_000
 _OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufff9-\ufffb]")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
@@ -49,7 +50,12 @@ def markdown(text: str) -> str:
 
 
 def near_miss(name: str, known: Iterable[str], least: float = 0.75) -> str | None:
-    """The known name that `name` is most likely a misspelling of, or None; `least` is how alike they are, up to 1."""
+    """The known name that `name` is most likely a misspelling of, or None; `least` is how alike they are, up to 1.
+
+    Nobody mistypes a name of more than 200 characters, and comparing longer ones takes seconds.
+    """
+    if len(name) > _LONGEST_NAME:
+        return None
     folded = {each.casefold().replace("-", "_"): each for each in known}
     hits = difflib.get_close_matches(name.casefold().replace("-", "_"), folded, n=1, cutoff=least)
     return folded[hits[0]] if hits else None

@@ -16,14 +16,17 @@ from dikast.core.verdict import Preference, Status, Verdict
 from dikast.rewards.rollouts import named
 
 _MOST_ITEMS = 1024  # in one request
+_MOST_FIELDS = 1000  # of a request; unknown ones are compared with what is known, while other clients wait
+_MOST_COLUMNS = 32 * _MOST_ITEMS  # of all items of a request
+_LONGEST = 2000  # characters of an error, which may quote what a client sent
 
 
 class Refused(Exception):
     """An HTTP error: its status, message and field."""
 
     def __init__(self, status: int, message: str, field: str = "", *, wait: float | None = None) -> None:
-        super().__init__(message)
-        self.status, self.field, self.wait = status, field, wait
+        super().__init__(f"{message[:_LONGEST]}…" if len(message) > _LONGEST else message)
+        self.status, self.field, self.wait = status, field[:_LONGEST], wait
 
     @property
     def body(self) -> bytes:
@@ -95,6 +98,8 @@ def parsed(raw: bytes) -> dict[str, Any]:
         raise Refused(422, f"the body is not JSON: {error}") from None
     if not isinstance(value, dict):
         raise Refused(422, f"the body is an object, got {type(value).__name__}")
+    if len(value) > _MOST_FIELDS:
+        raise Refused(413, f"the body has {len(value):,} fields, and a request has at most {_MOST_FIELDS:,}")
     return value
 
 
@@ -112,6 +117,9 @@ def items_of(
     listed = body["items"] if several else [body]
     if not isinstance(listed, list) or not 0 < len(listed) <= _MOST_ITEMS:
         raise Refused(422, f"items is a list of 1 to {_MOST_ITEMS} objects", "items")
+    if sum(len(each) for each in listed if isinstance(each, dict)) > _MOST_COLUMNS:
+        told = f"the items have more than {_MOST_COLUMNS:,} fields together: send fewer items, or put columns in 'meta'"
+        raise Refused(413, told, "items")
     if several:
         beside = ("items", "rubric", *options)
         for name in sorted(body.keys() - {"items", "rubric"}):
