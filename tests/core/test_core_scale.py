@@ -30,6 +30,8 @@ def test_parse(text: str, labels: list[str], values: list[float]) -> None:
     ("text", "message"),
     [
         ("5-1", "runs backwards: write 1-5"),
+        ("1-" + "9" * 1_000_000, "numbers of too many digits"),
+        ("0-1/0." + "0" * 5_000 + "1", "numbers of too many digits"),
         ("3-3", "runs backwards"),
         ("E-A", "runs backwards: write A-E"),
         ("1-5/7", "cannot be reached from 1 in steps of 7"),

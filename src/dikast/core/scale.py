@@ -14,6 +14,7 @@ _RANGE = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*[-–]\s*(-?\d+(?:\.\d+)?)\s*(?:/\s
 _LETTERS = re.compile(r"\s*([A-Z])\s*-\s*([A-Z])\s*")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _MOST_LABELS = 1001
+_MOST_DIGITS = 100  # of the ends and the step of a numeric scale together
 HOW_TO_WRITE = (
     "write a range (1-5, 0-100, 0-1/0.1), letters with the best first (A-E), two words with the better first "
     "(pass/fail), or any words from the worst to the best (poor<fair<good)"
@@ -152,6 +153,8 @@ def _spelt(scale: Scale) -> Iterator[str]:
 
 
 def _numeric(text: str, low: Decimal, high: Decimal, step: Decimal) -> Scale:
+    if len(text) > _MOST_DIGITS:
+        raise UserError(f"scale {text[:20]!r}... has numbers of too many digits: {HOW_TO_WRITE}")
     if low >= high:
         raise UserError(
             f"scale {text!r} runs backwards: write {high}-{low} (and `lower_is_better: true` if low is good)"
