@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.metadata import version
@@ -247,6 +248,7 @@ def _read(page: RunPage, asked: Asked, counts: "RowCounts | None") -> None:
     level = asked.plan.resampling.level
     page.length = slope_on_length(counts.measured, found, level)
     page.length_alone = length_alone(counts.measured, found)
+    page.texts = found.different((each.item, each.responses) for each in counts.measured if not math.isnan(each.gold))
     within = (0.0, 1.0) if page.pairwise else counts.scales.ends
     page.by_length = by_length(counts.measured, found, level, within)
 

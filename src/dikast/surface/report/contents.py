@@ -65,12 +65,29 @@ class Contents:
         """What is said of texts that are not there, "" where there is nothing to say."""
         return self.note or (as_changed(len(self.changed), self.cure) if self.changed else "")
 
+    def different(self, rows: Iterable[tuple[str, tuple[int, ...]]]) -> int:
+        """How many different things were judged in rows, each an item and the places of its responses; 0 where some
+        texts are not known.
+        """
+        found = set[int]()
+        for name, places in rows:
+            item = self.items.get(name)
+            if item is None or not all(0 <= each < len(item.responses) for each in places):
+                return 0
+            found.add(as_judged(item, places))
+        return len(found)
+
     def length(self, item: str, response: int) -> int:
         """Characters of a response, 0 where it is not known or not text."""
         known = self.items.get(item)
         if known is None or not 0 <= response < len(known.responses):
             return 0
         return len(text_of(known.responses[response]))
+
+
+def as_judged(item: Item, responses: Sequence[int]) -> int:
+    """A hash of what is judged, whatever its name and its gold: equal for copies."""
+    return hash((item.instruction, tuple(item.responses[each] for each in responses), item.context, item.reference))
 
 
 @dataclass(frozen=True, slots=True)

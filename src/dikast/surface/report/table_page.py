@@ -35,7 +35,7 @@ from dikast.surface.judge_runs import tell_columns
 from dikast.surface.report.by_length import of_lengths
 from dikast.surface.report.collecting.row_counts import MOST_LABELS, MOST_LENGTHS
 from dikast.surface.report.collecting.run_page import RunPage
-from dikast.surface.report.contents import Thumbs
+from dikast.surface.report.contents import Thumbs, as_judged
 from dikast.surface.report.queue import FAILED_SHARE, Entry, Said, add_texts
 from dikast.surface.report.report_options import Asked
 
@@ -111,7 +111,7 @@ def _measure_texts(page: RunPage, rows: Sequence[_Row], plan: AuditPlan) -> None
         if item is not None and len(item.responses) == 1 + page.pairwise:
             sizes.append([len(text_of(each)) for each in item.responses])
             gold.append(due[line])
-            texts.add(hash((item.instruction, item.responses)))
+            texts.add(as_judged(item, range(len(item.responses))))
     page.length_alone = of_lengths(sizes, gold)
     page.texts = len(texts) if len(sizes) == len(due) else 0
 

@@ -11,6 +11,7 @@ import pytest
 import runs
 from dikast.audit.plan import AuditPlan
 from dikast.core.scale import Scale
+from dikast.surface.report.collect import collect
 from dikast.surface.report.collecting.run_page import RunPage
 from dikast.surface.report.conclusion import conclusion
 from dikast.surface.report.conclusions.light import Conclusion
@@ -112,3 +113,16 @@ def test_a_column_that_names_slots_is_said_where_position_seems_to_decide(tmp_pa
     assert found.light == "red"
     assert found.text.endswith("; or the column of the other order names slots: then say --swapped-as slots"), found
     assert told_of(tmp_path / "v.jsonl", rows, **plan, swapped_as="slots").light == "green"
+
+
+@pytest.mark.parametrize(("texts", "light"), [(5, "amber"), (50, "green")])
+def test_items_of_a_run_that_are_copies_count_once(texts: int, light: str, tmp_path: Path) -> None:
+    rows = [{"id": f"i{k}", "instruction": f"Q{k % texts}?", "response": f"Answer {k % texts}", "gold": 1 + k % 5}
+            for k in range(100)]  # fmt: skip
+    items = runs.write_jsonl(tmp_path / "items.jsonl", rows)
+    words = ("--judge", "mock:oracle,r=.98", "--rubric", "helpfulness", "--out", tmp_path / "run", "-q")
+    done = runs.dikast_here("grade", items, *words)
+    assert done.returncode == 0, done.stderr
+    found = conclusion(collect(tmp_path / "run", Asked(AuditPlan(tmp_path / "run", draws=100), queue=0)))
+    assert found.light == light, found
+    assert found.text.endswith("on 100 rows with 5 different texts") is (light == "amber"), found

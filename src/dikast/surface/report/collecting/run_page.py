@@ -33,7 +33,7 @@ class RunPage:
     labels: dict[str, tuple[int, int]] = field(default_factory=dict)  # label (of pairs: joint) -> verdicts, gold
     length: Estimate | None = None  # slope of the error on length
     length_alone: float = math.nan  # how strongly the length of a response alone agrees with gold, 0 to 1
-    texts: int = 0  # of a file, how many different texts were judged, 0 where that is not known
+    texts: int = 0  # how many different texts were judged of rows with gold, 0 where that is not known
     by_length: tuple[LengthGroup, ...] = ()
     shifts: dict[str, int] = field(default_factory=dict)  # of pairs: towards the first slot (-1 to 1) -> pairs
     goodness: bool = False  # rows lie on several scales, or gold on another than scores: figures are of goodness
