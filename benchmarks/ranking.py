@@ -9,7 +9,7 @@ tables into docs/ranking.md.
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -48,9 +48,11 @@ def cells(name: str, read: Read, k: int, found: Simulated) -> list[str]:
     return [str(k), name, "grades" if name == "grades alone" else told, f"{found.calls:g}", *shown]
 
 
-def auto_rows(k: int, judge: JudgeModel, runs: int, items: int) -> Iterator[tuple[list[str], str]]:
+def auto_rows(
+    k: int, judge: JudgeModel, runs: int, items: int, goals: Sequence[Goal]
+) -> Iterator[tuple[list[str], str]]:
     """A line for `auto` with each goal, and what it chose and how far it was from full round robins on its items."""
-    for goal in GOALS:
+    for goal in goals:
         orders, whole, quality, chosen = list[list[int]](), list[list[int]](), list[np.ndarray](), Counter[str]()
         calls = 0
         for seed in range(runs):
@@ -97,6 +99,7 @@ def main() -> None:
     parser.add_argument("--schedules", nargs="*", choices=names, default=names)
     parser.add_argument("--runs", type=int, default=0, help="files that `auto` is simulated on, 0 for none")
     parser.add_argument("--file", type=int, default=200, help="items of such a file")
+    parser.add_argument("--goals", nargs="+", choices=GOALS, default=GOALS, help="of `auto`")
     for name in ("gain", "bias", "noise"):
         parser.add_argument(f"--{name}", type=float, default=getattr(JUDGE, name), help=f"{name} of the judge, nats")
     given = parser.parse_args()
@@ -108,7 +111,7 @@ def main() -> None:
                 found = simulate(schedule, k, judge, read=read, items=given.items)
                 rows.append(cells(name, read, k, found))
                 print(rows_table(rows[-1:]), flush=True)
-        for row, told in auto_rows(k, judge, given.runs, given.file) if given.runs else ():
+        for row, told in auto_rows(k, judge, given.runs, given.file, given.goals) if given.runs else ():
             rows.append(row)
             said.append(told)
             print(rows_table(rows[-1:]), told, sep="\n", flush=True)

@@ -6,8 +6,7 @@ is any with the least, the worst any with the greatest. Items whose responses al
 are equal, are left out.
 A schedule is drawn `--draws` times for each item, and intervals are over items. `auto` is played `--pilots` times, as
 `dikast rank` plays it: a pilot is drawn and measured, the rest is planned from it, and all calls are counted. FOLDER
-keeps the verdicts: a second call goes on where the first was stopped. `--read only` asks for no feedback, which takes a
-tenth of the time. `--write` puts the tables into docs/ranking.md.
+keeps the verdicts: a second call goes on where the first was stopped. `--write` puts the tables into docs/ranking.md.
 """
 
 import argparse
@@ -16,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,7 +43,6 @@ from dikast.worlds.write import write_samples
 
 PAGE = Path(__file__).parents[1] / "docs" / "ranking.md"
 SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16)  # of best of N
-Reading = Literal["auto", "only"]
 _EVERY = 30  # seconds
 GOALS: tuple[Goal, ...] = ("best", "best-and-worst", "order")
 
@@ -83,12 +81,12 @@ def watching() -> Watcher:
     return watch
 
 
-def groups(folder: Path, k: int, n: int, seed: int, read: Reading, *, pairs: bool) -> list[Group]:
+def groups(folder: Path, k: int, n: int, seed: int, *, pairs: bool) -> list[Group]:
     """Draw, grade and compare what is not there yet."""
     print(f"K={k}: {n} items are drawn, graded{' and compared in full' if pairs else ''} in {folder}", flush=True)
     samples = drawn(k, n, seed)
     file = write_samples(samples, folder / "items", {"fresh": 1}).files[0]
-    with Judge("scout", read=read) as judge:
+    with Judge("scout") as judge:
         grade_file(judge, str(file), folder / "grades", watch=watching())
         if pairs:
             rank_file(judge, str(file), folder / "pairs", RankOptions(schedule="full"), watch=watching())
@@ -276,14 +274,13 @@ def main() -> None:
     parser.add_argument("--best-of", type=int, default=150, help="items of the best-of-N curve, 0 for no curve")
     parser.add_argument("--draws", type=int, default=20, help="draws of each schedule")
     parser.add_argument("--pilots", type=int, default=10, help="pilots of `auto`, 0 for none")
-    parser.add_argument("--read", default="auto", choices=get_args(Reading), help="as `dikast rank --read`")
     parser.add_argument("--seed", type=int, default=2311)
     parser.add_argument("--more", type=int, nargs="*", default=[], help="further seeds, with as many items each")
     parser.add_argument("--write", action="store_true", help="put the tables into docs/ranking.md")
     given = parser.parse_args()
     told = dict[str, str]()
     if given.best_of:
-        curve = groups(given.folder / "best-of", 16, given.best_of, given.seed + 1, given.read, pairs=False)
+        curve = groups(given.folder / "best-of", 16, given.best_of, given.seed + 1, pairs=False)
         header = ["N", "scout", "gold", "longest", "random", "share of the way"]
         told["best-of-n"] = markdown([header, *best_of_rows(curve, given.seed)])
         print(told["best-of-n"], flush=True)
@@ -293,7 +290,7 @@ def main() -> None:
         found = list[Group]()
         for seed in (given.seed, *given.more):
             folder = given.folder / (f"k{k}" if seed == given.seed else f"k{k}-{seed}")
-            found += groups(folder, k, n, seed + k, given.read, pairs=True)
+            found += groups(folder, k, n, seed + k, pairs=True)
         for row in schedule_rows(found, given.draws):
             rows.append(row)
             print(rows_table([row]), flush=True)

@@ -18,7 +18,7 @@ class RankOptions:
         None,
         least=1,
         help="Maximum comparisons and grades of an item for --schedule auto, after its pilot, as a mean where a"
-        " schedule shares them out over all items; default: half of all ordered pairs.",
+        " schedule shares them out over all items; default: what the pilot leaves of half of all calls.",
     )
     values: Literal["auto", "logit", "probability", "verdict"] = option(
         "auto", help="The value of a comparison: the difference of log-probabilities or probabilities, or its verdict."
