@@ -351,6 +351,8 @@ def test_a_teacher_that_refuses_everything_stops_the_build_and_three_refusals_ar
     with pytest.raises(RunError, match="I cannot help with request 3"):
         build(told, tmp_path / "out", teacher=again)
     assert again.count < calls
+    told, teacher = engine_recipe(tmp_path, tries=1, stop_after_rejects=1), Refusing(stage, in_words=in_words)
+    assert build(told, tmp_path / "on", teacher=teacher).items == 0  # it never stops for rejected replies
 
 
 class Interrupted(Scripted):

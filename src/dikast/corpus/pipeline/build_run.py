@@ -66,7 +66,7 @@ class BuildRun:
         """Ask the tasks that the stage's journal does not hold, as `asking` says if given, else as the recipe says.
 
         If tasks are left unanswered, `built.waits` says so. RunError, with examples, if no reply of the build could be
-        used so far, of three or more.
+        used so far, of three or more, unless the recipe never stops for rejected replies.
         """
         self.check_in_place()
         report = StageReport(name)
@@ -94,11 +94,13 @@ class BuildRun:
         """
         stages = self.built.stages
         rejects = sum(stage.rejects for stage in stages)
-        if rejects >= SHOWN and not any(stage.accepted for stage in stages):
+        stops = self.recipe.stop_after_rejects < 1
+        if stops and rejects >= SHOWN and not any(stage.accepted for stage in stages):
             shown = "\n".join(f"  {each}" for each in [each for stage in stages for each in stage.examples][:SHOWN])
             raise RunError(
                 f"the build stopped after stage {name!r}: all {rejects} replies were rejected. What was answered is"
-                f" kept; give another teacher and another folder. Examples:\n{shown}"
+                " kept; give another teacher and another folder, or stop_after_rejects: 1 to go on."
+                f" Examples:\n{shown}"
             )
 
     def path(self, name: str) -> Path:
