@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any, ClassVar
@@ -255,3 +256,10 @@ def test_a_run_without_a_pinned_revision_notes_its_commit_and_goes_on_with_the_s
         moved = str(run(*words).exception)
         digest = about["files"]["rows.jsonl"]
         assert f"holds a run of other rows (the SHA-256 of rows.jsonl was {digest[:16]}..., is " in moved
+
+
+def test_a_pipe_in_the_place_of_the_rubric_of_a_bench_is_refused(tmp_path: Path) -> None:
+    """Reading it would never end."""
+    os.mkfifo(tmp_path / "pipe.yaml")
+    bench = own(tmp_path, ROWS, **BROUGHT, rubric=str(tmp_path / "pipe.yaml"))
+    assert re.search(r"mine\.yaml:\d+: field 'rubric': .*a pipe or a device in the place of a rubric", told(bench))

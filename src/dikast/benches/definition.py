@@ -226,7 +226,7 @@ def _mistakes(bench: Bench) -> Iterator[Mistake]:
     if bench.protocol.samples > 1 and not bench.protocol.temperature:
         yield "several samples are all the same at temperature 0: say which the authors draw at", "protocol"
     try:
-        load_rubric(bench.rubric)
+        load_rubric(bench.rubric, root="")  # a file names it: no pipe
     except UserError as error:
         yield str(error), "rubric"
 
