@@ -47,7 +47,8 @@ class Agreement:
     `ends` are the least and the greatest value of the scale on which both were given (0 and 1 where rows lie on several
     scales, and statistics are of goodness); None where they have no scale in common, or were put on one. `only_score`
     and `only_gold` are the value that all rows have, None where there are several. `split` counts the scores without
-    gold since the raters of their row have no majority.
+    gold since the raters of their row have no majority. `telling` is the number of items by which gold differs from its
+    mean, as if by each equally much.
     """
 
     statistics: Mapping[str, Headline]
@@ -55,6 +56,7 @@ class Agreement:
     only_score: float | None = None
     only_gold: float | None = None
     split: int = 0
+    telling: float = math.nan
 
 
 @dataclass(frozen=True, slots=True)

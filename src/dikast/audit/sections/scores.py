@@ -25,7 +25,7 @@ from dikast.audit.statistics.against_gold.measures import (
 )
 from dikast.audit.statistics.agreement import discrimination, weighted_discrimination
 from dikast.audit.statistics.building_blocks.exact_means import group_means, means_of_others, settled
-from dikast.audit.statistics.correlation import mid_ranks
+from dikast.audit.statistics.correlation import mid_ranks, rare_by_chance, telling
 from dikast.audit.statistics.intervals import Resampling, bootstrap_kinds, fisher
 from dikast.audit.statistics.sample_size import labels_for_pearson, labels_for_width
 from dikast.audit.statistics.significance import mcnemar, mcnemar_told
@@ -38,8 +38,7 @@ from dikast.core.text import counted
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 _BESIDE = ("pearson", "spearman", "kendall_tau_b", "exact", "within_1", "mae", "quadratic_kappa")
-
-
+_RARE = 5  # rows that chance would put into the rarest cell of two columns of two values, as in tests of such tables
 _WITHIN_SCALES = (
     "baselines are drawn within each scale, so they know the scale and nothing else; at random, correlations and "
     "kappas come from differences between the means of the scales, which vary alike in gold and in scores that agree "
@@ -69,7 +68,7 @@ def agreement_table(given: Scored, how: Resampling, wanted: float = 0.03, gold_r
         if name == "pearson" and given.cluster is None and not math.isnan(value.value):
             r = Estimate(value.value, value.n, *fisher(value.value, value.n, how.level), how.level, "Fisher", dropped)
             rows.append(["pearson (Fisher)", r, None, None, labels_for_pearson(r.value, wanted, how.level), r.method])
-    unscored = len(given.unscored_gold)
+    unscored, tell = len(given.unscored_gold), telling(gold, given.clusters(chosen))
     return table(
         "agreement",
         f"Agreement of {counted(len(score), 'score')} with gold{given.unit}",
@@ -82,8 +81,12 @@ def agreement_table(given: Scored, how: Resampling, wanted: float = 0.03, gold_r
         else "",
         "without --scale only correlations and order are reported" if given.scale is None and given.own is None else "",
         _between_told(given, score, gold),
+        f"approximate: by chance alone {rare:.1f} rows (below {_RARE}) would have the rarer value of both columns: "
+        "intervals of correlations and kappas may be too narrow"
+        if (rare := rare_by_chance(score, gold)) < _RARE
+        else "",
         _gold_told(given, gold_rule) if len(given.raters) > 1 else "",
-        result=Agreement(statistics, _ends(given), _only(score), _only(gold), given.undecided),
+        result=Agreement(statistics, _ends(given), _only(score), _only(gold), given.undecided, tell),
     )
 
 

@@ -1,5 +1,7 @@
 """Pearson's and Spearman's correlations. Kendall's, of pairs in order, are in `concordance`."""
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -56,3 +58,24 @@ def correlation_of_sums(moments: Floats) -> Floats:
     varies = (vx > ROUNDING * total * sxx) & (vy > ROUNDING * total * syy)
     scale = np.sqrt(np.maximum(vx, 0)) * np.sqrt(np.maximum(vy, 0))
     return np.clip(over(total * sxy - sx * sy, np.where(varies, scale, 0.0)), -1, 1)
+
+
+def telling(values: Floats, cluster: NDArray[np.int64] | None = None) -> float:
+    """By how many rows (or clusters, codes from 0) values (n,) differ from their mean, as if by each equally much.
+
+    Kish's effective number of the shares in the variance: 3 of 100 rows that are 0 while the others are 1 count as 3.2,
+    100 rows half of which are 0 as 100. NaN of values that are all alike.
+    """
+    apart = np.square(values - values.mean()) if len(values) else values
+    parts = apart if cluster is None else np.bincount(cluster, apart)
+    return float(parts.sum() ** 2 / (parts @ parts)) if parts.any() else math.nan
+
+
+def rare_by_chance(one: Floats, other: Floats) -> float:
+    """How many of the rows would have the rarer value of both columns if these were independent; NaN unless each column
+    has two values.
+    """
+    counts = [np.unique(each, return_counts=True)[1] for each in (one, other)]
+    if any(len(each) != 2 for each in counts):
+        return math.nan
+    return float(counts[0].min() * counts[1].min() / len(one))

@@ -23,7 +23,7 @@ def page_of(file: Path, rows: list[dict[str, object]], **plan: Any) -> RunPage:
     runs.write_jsonl(file, rows)
     given: dict[str, Any] = {"score": "score", "gold": ("human",), "draws": 200} | plan
     if not given.get("pairwise"):
-        given["scale"] = Scale.parse("1-5")
+        given.setdefault("scale", Scale.parse("1-5"))
     return collect_table(file, Asked(AuditPlan(file, **given)))
 
 
@@ -126,3 +126,35 @@ def test_items_of_a_run_that_are_copies_count_once(texts: int, light: str, tmp_p
     found = conclusion(collect(tmp_path / "run", Asked(AuditPlan(tmp_path / "run", draws=100), queue=0)))
     assert found.light == light, found
     assert found.text.endswith("on 100 rows with 5 different texts") is (light == "amber"), found
+
+
+@pytest.mark.parametrize(("failures", "light"), [(3, "amber"), (20, "green")])
+def test_gold_that_differs_on_few_items_concludes_nothing(failures: int, light: str, tmp_path: Path) -> None:
+    """A judge that finds 60 % of all failures finds 3 of 3 in one of five such files."""
+    rows: list[dict[str, object]] = [{"id": k, "score": said, "human": said} for k in range(40)
+                                     for said in [1 if k < failures else 5]]  # fmt: skip
+    found = told_of(tmp_path / "v.jsonl", rows)
+    assert found.light == light, found
+    assert found.text.startswith("Too few items on which gold differs") is (light == "amber"), found
+
+
+def test_a_few_values_far_from_all_others_conclude_nothing(tmp_path: Path) -> None:
+    draw = random.Random(3)
+    rows: list[dict[str, object]] = [
+        {"id": k, "score": draw.randint(1, 6), "human": draw.randint(1, 6)} if k < 60 else
+        {"id": k, "score": 100, "human": 100} for k in range(64)
+    ]  # fmt: skip
+    found = told_of(tmp_path / "v.jsonl", rows, scale=Scale.parse("1-100"))
+    assert found.text.startswith("Too few items on which gold differs"), found
+
+
+def test_rare_values_that_never_meet_are_not_the_other_way_round(tmp_path: Path) -> None:
+    """Each says 1 in a tenth of the rows, and never both: by chance so in 13 % of such files."""
+    rows: list[dict[str, object]] = [
+        {"id": k, "score": 1 if k % 10 == 0 else 5, "human": 1 if k % 10 == 1 else 5} for k in range(200)
+    ]
+    page = page_of(tmp_path / "v.jsonl", rows)
+    assert page.audit is not None
+    assert page.audit["agreement"].estimate("pearson", "value").high < 0
+    assert any(note.startswith("approximate: by chance alone 2.0 rows") for note in page.audit["agreement"].notes)
+    assert conclusion(page).text.startswith("Do not use: not shown to be better than a constant")

@@ -10,6 +10,7 @@ from dikast.surface.report.collecting.run_page import RunPage
 
 Light = Literal["green", "amber", "red", "grey"]
 FEW = 30  # items with gold, below which nothing is concluded about the judge
+TELLING = 5  # items by which gold differs from its mean, as if by each equally much, below which the same holds
 LOST = 0.05  # share of questions without a verdict, above which nothing is green
 CLOSE = 0.8  # the agreement with gold that is green where it is not known how far people agree
 MARGIN = 0.1  # how far below people's agreement with each other a judge may lie and count as about as good

@@ -5,7 +5,7 @@ import math
 from dikast.audit.estimate import Estimate
 from dikast.audit.rendering import Audit
 from dikast.audit.results import Accuracy, Agreement, Baselines, Failures, Orders, RaterAgreement, Slices
-from dikast.audit.statistics.intervals import EVERY_DRAW_ALIKE
+from dikast.audit.statistics.intervals import EVERY_DRAW_ALIKE, fisher
 from dikast.core.confidence import ALIKE
 from dikast.core.text import counted, one_line
 from dikast.core.verdict import DISAGREE
@@ -16,6 +16,7 @@ from dikast.surface.report.conclusions.light import (
     MARGIN,
     MOSTLY,
     SLIGHT,
+    TELLING,
     Conclusion,
     ItemCount,
     all_told,
@@ -65,10 +66,9 @@ def _of_agreement(page: RunPage, audit: Audit, name: str, found: Estimate) -> Co
     if math.isnan(found.value):
         return _of_undefined(page, found, counts)
     figure = f"{what} {figure_told(found)} on {counts.told}"
-    if counts.items < FEW:
-        told = f"Too few items to conclude anything: {figure}"
-        return Conclusion("amber", told, f"fewer than {FEW} items with gold; rows of one item count once", few=True)
-    if not page.chosen and _inverted(found):
+    if (few := _too_few(page, audit, figure, counts.items)) is not None:
+        return few
+    if not page.chosen and _inverted(found, counts.items):
         told = f"Do not use: it ranks the other way round than gold. {figure}"
         why = "it is -1 in every draw" if math.isnan(found.low) else "the whole interval lies below 0"
         return Conclusion("red", told, f"{why}, so the scale of one of them may be turned round")
@@ -115,6 +115,19 @@ def _of_agreement(page: RunPage, audit: Audit, name: str, found: Estimate) -> Co
             said, told, f"in a slice of {FEW} items or more the interval does not lie above that of such a judge"
         )
     return said
+
+
+def _too_few(page: RunPage, audit: Audit, figure: str, items: int) -> Conclusion | None:
+    """The conclusion where few items have gold, or of scores gold differs on few of them; None where enough do."""
+    if items < FEW:
+        told = f"Too few items to conclude anything: {figure}"
+        return Conclusion("amber", told, f"fewer than {FEW} items with gold; rows of one item count once", few=True)
+    scores = None if page.chosen else audit.result(Agreement)
+    if scores is None or not round(scores.telling, 6) < TELLING:
+        return None
+    told = f"Too few items on which gold differs to conclude anything: {figure}"
+    why = f"gold differs as if {scores.telling:.1f} items alone did, fewer than {TELLING}"
+    return Conclusion("amber", told, why, few=True)
 
 
 def _less(said: Conclusion, told: str, why: str) -> Conclusion:
@@ -167,9 +180,12 @@ def _of_undefined(page: RunPage, found: Estimate, counts: ItemCount) -> Conclusi
     return Conclusion("grey", "Not known whether the judge is right", why)
 
 
-def _inverted(found: Estimate) -> bool:
-    """Whether a correlation is below 0; one of -1 has no interval, since every draw has it."""
-    return found.high < 0 or (math.isnan(found.low) and found.value < -1 + ALIKE)
+def _inverted(found: Estimate, items: int) -> bool:
+    """Whether a correlation is below 0, also by Fisher's interval: where no row has the rare value of both columns, no
+    draw has one, and the bootstrap is certain of what chance alone does. One of -1 has no interval.
+    """
+    below = found.high < 0 and fisher(found.value, items, found.level).high < 0
+    return below or (math.isnan(found.low) and found.value < -1 + ALIKE)
 
 
 def _is_sure(found: Estimate) -> bool:
