@@ -126,6 +126,28 @@ def test_columns_of_an_item_are_no_options(here: Here) -> None:
     assert near == "unknown option 'scedule': did you mean 'schedule'? A column of yours goes into 'meta'"
 
 
+@pytest.mark.parametrize(
+    ("path", "body", "field", "meant"),
+    [
+        ("/v1/score", {"question": "What is 2 + 2?", "response": "4"}, "question", "instruction"),
+        ("/v1/score", {"instruction": "What is 2 + 2?", "answer": "4"}, "answer", "response"),
+        ("/v1/score", {"instruction": "Q?", "response": "4", "expected_output": "5"}, "expected_output", "reference"),
+        ("/v1/score", {"items": [item(1), {"prompt": "Q?", "response": "4"}]}, "items[1].prompt", "instruction"),
+        ("/v1/compare", {"prompt": "Q?", "responses": ["A.", "B."]}, "prompt", "instruction"),
+        ("/v1/rank", {"query": "Q?", "responses": ["A.", "B."]}, "query", "instruction"),
+    ],
+)
+def test_a_field_under_the_name_of_a_column_is_refused_not_left_out(
+    here: Here, path: str, body: dict[str, Any], field: str, meant: str
+) -> None:
+    told = here.post(path, body)
+    assert told.status_code == 422
+    error = told.json()["error"]
+    assert (error["field"], f"did you mean {meant!r}?" in error["message"]) == (field, True)
+    beside = {**item(1), "prompt": "a column of mine, since the instruction is given", "meta": {"question": "q7"}}
+    assert here.post("/v1/score", beside).status_code == 200
+
+
 def test_a_judge_without_a_model_says_that_it_does_not_chat(here: Here) -> None:
     refused = here.post("/v1/chat/completions", {"messages": [{"role": "user", "content": "Hello"}]})
     told = "completions are those of a local model (hf:...), and this server's judge is mock:random"

@@ -153,10 +153,7 @@ class Item:
         given: dict[str, Any] = {"id": "item", "instruction": instruction, **fields}
         if response is not None:
             given["response"] = response
-        lacking = {name for name in _CONTENT if given.get(name) in (None, "", ())}
-        if "responses" in given:
-            lacking.discard("response")
-        if slip := next((name for name in fields.keys() - _KNOWN if _field_named(name) in lacking), ""):
+        if slip := misnamed(given):
             raise UserError(f"unknown keyword {slip!r}: {meant(slip)} (metadata of this name goes into meta={{...}})")
         given |= {name: number_as_text(given[name]) for name in SPOKEN if name in given}
         if isinstance(several := given.get("responses"), list | tuple):
@@ -202,7 +199,17 @@ def plain_name(name: str) -> str:
 
 def _field_named(column: str) -> str:
     """The field that a column of this name is; "" for none."""
-    return next((field for field, names in NAMES.items() if field in ITEM_KEYS and plain_name(column) in names), "")
+    name = plain_name(column)
+    return next((field for field, names in NAMES.items() if field in ITEM_KEYS and name in names), "")
+
+
+def misnamed(given: Mapping[str, Any]) -> str:
+    """The first key that files use as the name of a field of content which is not given here; "" for none."""
+    unknown = [name for name in given if name not in _KNOWN]
+    lacking = {name for name in _CONTENT if given.get(name) in (None, "", ())} if unknown else set()
+    if "responses" in given:
+        lacking.discard("response")
+    return next((name for name in unknown if _field_named(name) in lacking), "")
 
 
 def meant(name: str) -> str:

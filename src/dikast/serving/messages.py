@@ -8,7 +8,7 @@ import orjson
 
 from dikast.core.canonical import read_json
 from dikast.core.errors import DataError, UserError
-from dikast.core.item import ITEM_KEYS, Item, item_from
+from dikast.core.item import ITEM_KEYS, Item, item_from, meant, misnamed
 from dikast.core.part import Image
 from dikast.core.rubric import Rubric, Sheet, builtin_rubrics, load_rubric
 from dikast.core.text import counted, near_miss
@@ -71,6 +71,9 @@ class Allowed:
             raise Refused(422, f"an item is an object, got {type(given).__name__}", field or "items")
         rubric = self.rubric(given.get("rubric", default), _at(field, "rubric"))
         spelt = {key: each for key, each in given.items() if key != "rubric"}
+        if slip := misnamed(spelt):
+            told = f"unknown field {slip!r}: {meant(slip)} A column of yours goes into 'meta'"
+            raise Refused(422, told, _at(field, slip))
         try:
             item = item_from(spelt if spelt.get("id") is not None else {**spelt, "id": "row"})
         except DataError as error:
