@@ -208,7 +208,10 @@ def several_texts(responses: Sequence[str], column: str, value: Mapping[str, obj
     """
     told = f"{column!r} holds a list of texts where one response is needed"
     if len(responses) == 1:
-        turns = (each for each, cell in value.items() if each != column and _as_long(cell, value[column]))
+        asked_of = (
+            each for each in value if each != column and _speaks_of(each, _ASKED) and not _speaks_of(each, _ASIDE)
+        )
+        turns = (each for each in asked_of if _as_long(value[each], value[column]))
         if asked := next(turns, ""):
             user, said = (f".[{json.dumps(each)}]" for each in (asked, column))
             made = '{role: "user", content: .[0]}, {role: "assistant", content: .[1]}'

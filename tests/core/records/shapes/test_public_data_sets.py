@@ -321,3 +321,8 @@ def test_conversations_in_pieces_have_a_command_that_works(
         (item,) = scan_items(str(tmp_path / "OTHER.jsonl"), columns)
     assert isinstance(item, Item)
     assert spoken(item) == (asked, [said])
+
+
+def test_a_list_of_tags_as_long_as_the_responses_is_no_conversation(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="--map responses=response judges each"):
+        read(tmp_path, {"prompt": "q", "tags": ["new", "short"], "response": ["a1", "a2"]})
