@@ -148,7 +148,7 @@ scout-gpu: .venv/ready
 # A judge as the only teacher: arms that differ in the judge alone, three seeds. The comparisons of `scout` are a run of their
 # own. Whatever is finished is kept, and the same command goes on.
 align: .venv/ready
-	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.align --tune
+	$(KEPT) OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.align --tune
 
 clean:
 	rm -rf .venv .vllm .ray .stores .inspect .mypy_cache .ruff_cache .pytest_cache

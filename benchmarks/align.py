@@ -1,10 +1,10 @@
 """`python -m benchmarks.align`, by `make align`: does a judge improve a model on prompts whose gold is exact?
 
 The policy has the size of `scout` and shares neither its weights nor its seeds: it is drawn anew, learns to see
-(`train look`, then `train sft` on what is in a picture) and then to answer from responses of `world make`, half of
-whose claims are wrong, as a model that sees more than it cares to say right. Arms
-differ in the judge alone; the rule for pairs, the prompts and the settings are the same. The rate is chosen by the gold
-arm on prompts of its own (`--tune`). Everything that is finished is kept under `--out`, and the same command goes on.
+(`train look`, then `train sft` on what stands in each cell, then on true claims) and then to answer from responses of
+`world make`, half of whose claims are wrong, as a model that sees more than it cares to say right. Arms differ in the
+judge alone; the rule for pairs, the prompts and the settings are the same. The rate is chosen by the gold arm on
+prompts of its own (`--tune`). Everything that is finished is kept under `--out`, and the same command goes on.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from benchmarks import align_best_of
-from benchmarks.align_claims import claims_table
+from benchmarks.align_claims import claims_table, stages_table
 from benchmarks.align_figures import (
     Arm,
     best_of_table,
@@ -30,9 +30,11 @@ from benchmarks.align_figures import (
 )
 from dikast.alignment.align import align
 from dikast.alignment.align_options import AlignOptions, Schedule
+from dikast.alignment.policy_samples import Draw
 from dikast.core.item import Item, item_to
 from dikast.core.part import text_of
 from dikast.core.records import read_items, write_records
+from dikast.engines.base import Sampling
 from dikast.training.config import load_config
 from dikast.training.models.scratch import SIZES, new_judge
 from dikast.training.sft import sft
@@ -54,6 +56,7 @@ ARMS: dict[str, tuple[str, Schedule]] = {
 }
 RATES = (5e-5, 1e-4, 2e-4)
 MOST_KL = 10.0
+STAGES, SAID = ("see", "sft"), "said/samples.jsonl"
 _SEEDS = {"talk": 9104, "responses": 9201, "prompts": 9301, "held": 9401, "tuning": 9501, "tuning-held": 9601}
 _STEPS = {"optimizer": "muon", "learning_rate": 0.003, "schedule": "cosine", "min_lr_ratio": 0.05,
           "betas": [0.9, 0.98], "weight_decay": 0.01, "frozen": ["post_layernorm"]}  # fmt: skip
@@ -63,28 +66,33 @@ _STEPS = {"optimizer": "muon", "learning_rate": 0.003, "schedule": "cosine", "mi
 class Budget:
     """How much of everything. `shape` are settings of the world."""
 
-    talk: int = 20_000
+    talk: int = 45_000
     look_steps: int = 500
+    talk_steps: int = 800
     responses: int = 10_000
-    see_steps: int = 260
+    see_steps: int = 600
     sft_steps: int = 140
-    prompts: int = 120
-    held: int = 120
+    prompts: int = 165
+    held: int = 260
     rounds: int = 3
     samples: int = 5
     epochs: float = 2.0
     max_tokens: int = 120
     best_of: int = 48
+    said: int = 100
     shape: tuple[tuple[str, Any], ...] = ()
 
 
-# A start that has not learnt to see: most of its claims are wrong, many of things that are not there.
-UNSEEING = Budget(see_steps=0, sft_steps=600, prompts=160, held=160)
-SMALL = Budget(talk=4000, look_steps=300, responses=4000, prompts=96, held=96, rounds=2)
+# Starts that hardly see: most of their claims are wrong, many of things that are not there.
+UNSEEING = Budget(talk=20_000, talk_steps=0, see_steps=0, sft_steps=600, prompts=160, held=160)
+GLIMPSE = Budget(talk=20_000, talk_steps=0, see_steps=260, prompts=120, held=120)
+SMALL = Budget(talk=4000, look_steps=300, talk_steps=300, see_steps=260, responses=4000, prompts=96, held=96, rounds=2)
 TINY = Budget(
-    talk=12, look_steps=2, responses=16, see_steps=2, sft_steps=2, prompts=8, held=6, rounds=1, samples=2, epochs=1.0,
-    max_tokens=8, best_of=3,
+    talk=12, look_steps=2, talk_steps=2, responses=16, see_steps=2, sft_steps=2, prompts=8, held=6, rounds=1,
+    samples=2, epochs=1.0, max_tokens=8, best_of=3, said=4,
 )  # fmt: skip
+
+BUDGETS = {"full": Budget(), "unseeing": UNSEEING, "glimpse": GLIMPSE, "small": SMALL, "tiny": TINY}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -93,19 +101,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=Path("build/align"))
     parser.add_argument("--arms", default="gold,scout,length,random", help=f"of {', '.join(ARMS)}")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--budget", choices=("full", "unseeing", "small", "tiny"), default="full")
+    parser.add_argument("--budget", choices=tuple(BUDGETS), default="full")
     parser.add_argument("--rate", type=float, default=0.0, help="0: the one that --tune chose, else 1e-4")
     parser.add_argument("--tune", action="store_true", help="choose the rate by the gold arm, on prompts of its own")
     parser.add_argument("--tables", action="store_true", help="run nothing: only the tables of what is finished")
     parser.add_argument("--write", action="store_true", help="put the tables into docs/measurements/alignment.md")
     given = parser.parse_args(arguments)
-    budget = {"full": Budget(), "unseeing": UNSEEING, "small": SMALL, "tiny": TINY}[given.budget]
+    budget = BUDGETS[given.budget]
     out = given.out / given.budget
     if given.tune and not given.tables:
         tuned(out, budget)
     rate = given.rate or chosen_rate(out)
     for seed in range(0 if given.tables else given.seeds):
         policy = policy_of(out, budget, seed)
+        said(out, budget, seed)
         for arm in given.arms.split(","):
             run(out, budget, policy, arm, seed, rate)
         held = world(out, "held", budget.held, budget)
@@ -141,11 +150,11 @@ def policy_of(out: Path, budget: Budget, seed: int) -> Path:
     folder = out / f"policy-{seed}"
     if (folder / "sft/model/config.json").is_file():
         return folder / "sft" / "model"
-    talk, said = out / "data" / "talk", out / "data" / "answers.jsonl"
-    if not said.is_file():
+    talk, answers = out / "data" / "talk", out / "data" / "answers.jsonl"
+    if not answers.is_file():
         write_lessons(Settings(domain="scenes", seed=_SEEDS["talk"]), budget.talk, talk, only_talk=True)
         items = read_items(str(world(out, "responses", budget.responses, budget)))
-        write_records(said, (_answer(item, said.parent / "responses") for item in items))
+        write_records(answers, (_answer(item, answers.parent / "responses") for item in items))
     true = out / "data" / "true.jsonl"
     if not true.is_file():
         items = read_items(str(world(out, "responses", budget.responses, budget)))
@@ -158,24 +167,39 @@ def policy_of(out: Path, budget: Budget, seed: int) -> Path:
     first = load_config({**start, "init": str(folder / "init"), "out": str(folder / "look"),
                          "steps": budget.look_steps, "batch_size": min(64, budget.talk), "warmup": 0.1})  # fmt: skip
     if not (folder / "init").is_dir():
-        both = [{"talk": rows}, {"talk": [str(said.resolve())]}]
+        both = [{"talk": rows}, {"talk": [str(answers.resolve())]}]
         new_judge(
             load_config({**start, "init": ".", "out": "x", "data": both}), folder / "init", SIZES["nano"], most=1500
         )
     if not (folder / "look/model/config.json").is_file():
         look(first)
-    seen = [{"talk": rows, "limit": budget.talk // 3}, {"talk": [str(true.resolve())], "limit": budget.talk // 3}]
-    stages = (
-        ("see", "look", budget.see_steps, seen),
-        ("sft", "see", budget.sft_steps, [{"talk": [str(said.resolve())]}]),
-    )
-    for name, before, steps, data in stages if budget.see_steps else [("sft", "look", *stages[1][2:])]:
-        if not (folder / name / "model/config.json").is_file():
-            model = str((folder / before / "model").resolve())
-            sft(load_config({**start, "model": model, "out": str(folder / name), "data": data,
-                             "steps": steps, "warmup": 0.05, "batch_size": min(32, budget.responses),
-                             "max_tokens_per_micro_batch": 8192, "save_every": 100}))  # fmt: skip
+    most = min(budget.talk // 3, budget.responses)
+    seen = [{"talk": rows, "limit": most}, {"talk": [str(true.resolve())], "limit": most}]
+    long = budget.talk_steps >= 100  # compiling pays
+    fast = {"precision": "bf16", "compile": long, "batch_size": min(64, budget.talk)}
+    usual = {"batch_size": min(32, budget.responses)}
+    before = folder / "look/model"
+    for name, steps, data, settings in (
+        ("talk", budget.talk_steps, [{"talk": rows}], fast),
+        ("see", budget.see_steps, seen, usual),
+        ("sft", budget.sft_steps, [{"talk": [str(answers.resolve())]}], usual),
+    ):
+        if steps and not (folder / name / "model/config.json").is_file():
+            sft(load_config({**start, "model": str(before.resolve()), "out": str(folder / name), "data": data,
+                             "steps": steps, "warmup": 0.05, "max_tokens_per_micro_batch": 8192, "save_every": 100,
+                             **settings}))  # fmt: skip
+        before = folder / name / "model" if steps else before
     return folder / "sft" / "model"
+
+
+def said(out: Path, budget: Budget, seed: int) -> None:
+    """Replies of the policy after each stage that teaches it to answer, to prompts that no arm learns from."""
+    items = list(read_items(str(world(out, "tuning", budget.prompts, budget))))[: budget.said]
+    for stage in STAGES:
+        folder = out / f"policy-{seed}" / stage
+        if (folder / "model/config.json").is_file():
+            draw = Draw("said", 1, Sampling(0.7, 0.9, budget.max_tokens, seed))
+            align_best_of.replies(folder / "model", items, draw, folder / SAID)
 
 
 def _answer(item: Item, root: Path, *, right: bool = False) -> dict[str, Any]:
@@ -263,6 +287,7 @@ def tables(out: Path, rate: float, budget: str) -> list[str]:
     sizes = [" or ".join(map(str, each)) for each in (prompts, held)]
     lines = [f"Budget `{budget}`: {sizes[0]} prompts a round, {sizes[1]} held out; rate {rate:g}{told}."]
     for title, rows in (
+        ("What the policy says after each stage that teaches it to answer", _stages(out)),
         ("What each arm gained", gains_table(arms)),
         ("Every state", states_table(arms)),
         ("What rounds were taught from", pairs_table(arms)),
@@ -282,8 +307,16 @@ def tables(out: Path, rate: float, budget: str) -> list[str]:
 
 def _claims(out: Path, arms: Sequence[Arm]) -> list[str]:
     folders = [folder / "round-1" for arm in arms if arm.name == "scout" for folder in arm.folders]
-    prompts = out / "data" / "prompts" / "readable.jsonl"
-    return claims_table(folders, {item.id: item for item in read_items(str(prompts))}) if folders else []
+    return claims_table(folders, _prompts(out, "prompts")) if folders else []
+
+
+def _stages(out: Path) -> list[str]:
+    stages = {stage: files for stage in STAGES if (files := sorted(out.glob(f"policy-*/{stage}/{SAID}")))}
+    return stages_table(stages, _prompts(out, "tuning")) if stages else []
+
+
+def _prompts(out: Path, name: str) -> dict[str, Item]:
+    return {item.id: item for item in read_items(str(out / "data" / name / "readable.jsonl"))}
 
 
 def _ends(file: Path) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from benchmarks.align_figures import Rows, best_of, golds_of
 from dikast.alignment.policy_samples import Draw, sampled
 from dikast.alignment.round_pairs import grades_of
+from dikast.core.item import Item
 from dikast.core.records import read_items
 from dikast.engines.base import Engine, Sampling, close_engine
 from dikast.engines.local.engine import LocalEngine
@@ -27,24 +28,33 @@ CHOOSERS: dict[str, Callable[[], Judge]] = {
 
 def drawn(policy: Path, held: Path, prompts: int, max_tokens: int, seed: int, folder: Path) -> None:
     """Draw and grade what is not there yet."""
-    file, opened = folder / "samples.jsonl", list[Engine]()
-
-    def engine() -> Engine:
-        opened.append(LocalEngine(str(policy), device="cpu", window=4096))
-        return opened[0]
-
-    items = list(read_items(str(held)))[:prompts]
-    sampling = Sampling(0.7, 0.9, max_tokens, seed)
-    try:
-        sampled(items, Draw("best-of", REPLIES, sampling), engine, file, lambda done, total: None)
-    finally:
-        for each in opened:
-            close_engine(each)
+    file = folder / "samples.jsonl"
+    replies(
+        policy,
+        list(read_items(str(held)))[:prompts],
+        Draw("best-of", REPLIES, Sampling(0.7, 0.9, max_tokens, seed)),
+        file,
+    )
     for name, judge in CHOOSERS.items():
         graded, made = folder / name.replace(", ", "-").replace(" ", "-"), judge()
         if not (graded / "summary.json").is_file():
             grade_file(made, file, graded)
         close_engine(made.engine)
+
+
+def replies(policy: Path, prompts: Sequence[Item], draw: Draw, file: Path) -> None:
+    """Draw a policy's replies to prompts, where they are not there yet."""
+    opened = list[Engine]()
+
+    def engine() -> Engine:
+        opened.append(LocalEngine(str(policy), device="cpu", window=4096))
+        return opened[0]
+
+    try:
+        sampled(prompts, draw, engine, file, lambda done, total: None)
+    finally:
+        for each in opened:
+            close_engine(each)
 
 
 def curves(folders: Sequence[Path]) -> Mapping[str, Callable[[int], Rows]]:

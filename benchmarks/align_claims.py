@@ -5,12 +5,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks.align_figures import Rows
 from dikast.core.item import Item
 from dikast.core.part import text_of
 from dikast.core.records import read_items
 from dikast.core.runs.run import Run
 from dikast.worlds.domains.scenes import Scenes
-from dikast.worlds.replies import claims_of_sentences, scene_of, sentences_of
+from dikast.worlds.replies import claims_of_sentences, reply_gold, scene_of, sentences_of
 
 _SPOKEN_OF = {"colour": "shape", "size": "shape", "shape": "colour"}  # kind of claim: what names the thing
 
@@ -20,6 +21,9 @@ class Kind(NamedTuple):
 
     there: bool
     wrong: bool
+
+
+KINDS = (Kind(True, False), Kind(True, True), Kind(False, True))
 
 
 def claims_table(rounds: Iterable[Path], prompts: Mapping[str, Item]) -> list[str]:
@@ -40,7 +44,7 @@ def claims_table(rounds: Iterable[Path], prompts: Mapping[str, Item]) -> list[st
     whole = sum(found.values())
     columns = ("the thing spoken of", "the claim", "share of claims", "found right", "wrong", "wrong, at no cost")
     lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
-    for kind in (Kind(True, False), Kind(True, True), Kind(False, True)):
+    for kind in KINDS:
         n = sum(found[kind, finding] for finding in ("right", "wrong", "free"))
         shares = [found[kind, finding] / n if n else float("nan") for finding in ("right", "wrong", "free")]
         lines.append(f"| {'in the picture' if kind.there else 'not there'} | {'wrong' if kind.wrong else 'right'} | "
@@ -51,6 +55,25 @@ def claims_table(rounds: Iterable[Path], prompts: Mapping[str, Item]) -> list[st
         f"n = {whole:,} claims in the replies of round 1, of a colour, a size or a shape that the prompt's "
         "rubric weighs.",
     ]
+
+
+def stages_table(stages: Mapping[str, Iterable[Path]], prompts: Mapping[str, Item]) -> list[str]:
+    """What a policy says after each stage of its training. stages: by name, files of replies to `prompts` by id."""
+    columns = ("after the stage", "replies", "gold", "words", "sentences unreadable", "claims", "right",
+               "wrong, of a thing in the picture", "wrong, of one that is not there")  # fmt: skip
+    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+    for name, files in stages.items():
+        items = [item for file in files for item in read_items(str(file))]
+        texts = [(prompts[item.id], text_of(item.responses[0])) for item in items]
+        golds = [gold for prompt, told in texts if (gold := reply_gold(told, prompt.meta)) is not None]
+        good = Rows([item.id for item in items], [gold.goodness for gold in golds]).mean()
+        words = sum(len(told.split()) for _, told in texts) / len(texts)
+        unreadable = sum(gold.unreadable for gold in golds) / max(sum(gold.sentences for gold in golds), 1)
+        kinds = Counter(_kind(sentence, prompt) for prompt, told in texts for sentence in sentences_of(told))
+        claims = sum(kinds[kind] for kind in KINDS)
+        shares = " | ".join(f"{kinds[kind] / max(claims, 1):.2f}" for kind in KINDS)
+        lines.append(f"| {name} | {len(texts)} | {good:.3f} | {words:.1f} | {unreadable:.3f} | {claims:,} | {shares} |")
+    return lines
 
 
 def _kind(sentence: str, prompt: Item) -> Kind | None:

@@ -1,12 +1,20 @@
 """`make align` with a very small budget: every step of it runs, and goes on where it stopped; its figures by hand."""
 
 import math
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
 import pytest
 from benchmarks import align
+from benchmarks.align_claims import stages_table
 from benchmarks.align_figures import Rows, best_of, share_of_gap
+
+from dikast.core.item import item_to
+from dikast.core.part import Text
+from dikast.core.records import read_items, write_records
+from dikast.worlds.domains.paraphrases import say
+from dikast.worlds.domains.vocabulary import COLOURS, SHAPES
 
 
 @pytest.mark.slow
@@ -17,6 +25,8 @@ def test_two_arms_of_one_seed(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     for line in (
         "| gold | start | 1 | ",
         "| random | start | 1 | ",
+        "| see | 4 | ",
+        "| sft | 4 | ",
         "| N | gold | scout | scout, no claims | length |",
     ):
         assert line in table
@@ -27,6 +37,25 @@ def test_two_arms_of_one_seed(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     align.main(flags)  # nothing is done again
     assert policy.stat().st_mtime_ns == made
     assert capsys.readouterr().out.partition("Budget `tiny`")[2] == table
+
+
+def test_what_a_stage_says_by_hand(tmp_path: Path) -> None:
+    file = align.world(tmp_path, "tuning", 12, align.BUDGETS["tiny"])
+    prompts = {item.id: item for item in read_items(str(file))}
+    prompt = next(item for item in prompts.values() if "colour" in item.meta["spec"]["weights"])
+    things = prompt.meta["scene"]["things"]
+    thing = next(each for each in things if sum(each["shape"] == one["shape"] for one in things) == 1)
+    other = next(each for each in COLOURS if each != thing["colour"])
+    absent = next(each for each in SHAPES if each not in [one["shape"] for one in things])
+    told = [(thing["shape"], thing["colour"]), (thing["shape"], other), (absent, other), (absent, thing["colour"])]
+    text = " ".join([*(say("colour", pair, 0) for pair in told), "Nobody knows."])
+    write_records(tmp_path / "said.jsonl", [item_to(replace(prompt, responses=((Text(text),),)))])
+    head, _, row = stages_table({"sft": [tmp_path / "said.jsonl"]}, prompts)
+    cells = dict(zip(head.split(" | "), row.split(" | "), strict=True))
+    assert cells["claims"] == "4"
+    assert cells["sentences unreadable"] == "0.200"
+    wrong = cells["wrong, of a thing in the picture"], cells["wrong, of one that is not there |"]
+    assert (cells["right"], *wrong) == ("0.25", "0.25", "0.50 |")
 
 
 def test_best_of_n_by_hand() -> None:
