@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from dikast.core.confidence import effective_n, t_of, wilson, z_of
+from dikast.core.confidence import t_of, wilson, wilson_of_groups, z_of
 
 
 def test_quantiles_are_those_of_tables() -> None:
@@ -28,6 +28,10 @@ def test_wilson_by_hand() -> None:
 
 def test_dependent_rows_count_as_fewer_independent_ones() -> None:
     # a share of .5 with a standard error of .1 from 4 groups: .25 * (1.959964 / (3.182446 * .1))^2 = 9.4823
-    assert effective_n(0.5, 0.1, 4) == pytest.approx(9.4823, abs=1e-4)
+    assert wilson_of_groups(0.5, 0.1, 4) == pytest.approx(wilson(0.5 * 9.4823, 9.4823), abs=1e-5)
     # of very many groups Student's quantile is the normal one: .25 / .1^2 rows
-    assert effective_n(0.5, 0.1, 10**9) == pytest.approx(25)
+    assert wilson_of_groups(0.5, 0.1, 10**9) == pytest.approx(wilson(12.5, 25))
+    assert wilson_of_groups(0.5, 0.1, 4, least=40) == pytest.approx(wilson(20, 40))
+    # groups that are alike, or one alone, count once each
+    assert wilson_of_groups(0.5, 0.0, 4) == wilson_of_groups(0.5, 1e-16, 4) == wilson(2, 4)
+    assert wilson_of_groups(1.0, math.nan, 1) == wilson(1, 1)

@@ -46,10 +46,14 @@ def wilson(hits: float, n: float, level: float = LEVEL) -> Interval:
     return Interval(max(0.0, middle - half) if hits > 0 else 0.0, min(1.0, middle + half) if hits < n else 1.0)
 
 
-def effective_n(value: float, error: float, groups: int, level: float = LEVEL) -> float:
-    """The number of independent rows for which Wilson's interval of a rate allows for dependent ones.
+def wilson_of_groups(value: float, error: float, groups: int, level: float = LEVEL, *, least: float = 0.0) -> Interval:
+    """Wilson's interval of a rate whose rows depend on each other within groups, in [0, 1].
 
-    It is the number that would have the same standard `error`, by Student's quantile of the `groups` that the error was
-    learnt from (Korn & Graubard 1998).
+    It takes the number of independent rows, at `least` as many as given, that would have the same standard `error`, by
+    Student's quantile of the `groups` that the error was learnt from (Korn & Graubard 1998). Where all groups are alike
+    (an error of 0 within rounding, or NaN for one group), each counts once.
     """
-    return value * (1 - value) * (z_of(level) / (t_of(level, groups - 1) * error)) ** 2
+    n = float(groups)
+    if error > ALIKE:
+        n = max(value * (1 - value) * (z_of(level) / (t_of(level, groups - 1) * error)) ** 2, least)
+    return wilson(value * n, n, level)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dikast.core.confidence import ALIKE, LEVEL, effective_n, t_of, wilson
+from dikast.core.confidence import ALIKE, LEVEL, t_of, wilson, wilson_of_groups
 from dikast.core.machine.spilled import GroupedNumbers
 from dikast.core.rubric import Rubric
 from dikast.core.scale import Scale
@@ -48,8 +48,8 @@ class Rate:
     def pooled(cls, parts: Iterable[tuple[ArrayLike, ArrayLike]]) -> "Rate":
         """The sum of whole counts (k,) over that of whole numbers (k,), each of k groups one independent observation.
 
-        The groups come in parts. Wilson's formula takes the number of independent rows that would have the same
-        standard error (Korn & Graubard 1998); where all groups are alike, each counts once.
+        The groups come in parts, and only whole sums of them are kept: `audit.statistics.intervals.pooled_share` has
+        the same interval of arrays.
         """
         groups = n = hits = 0
         squares = np.zeros(3, object)  # of counts, mixed, and of numbers: exact
@@ -60,11 +60,8 @@ class Rate:
         if n == 0 or n == groups:
             return cls.share(hits, n)
         apart = n * n * squares[0] - 2 * n * hits * squares[1] + hits * hits * squares[2]
-        if apart == 0 or hits in (0, n):
-            return cls(hits / n, *wilson(hits / n * groups, groups), n)
-        error, value = math.sqrt(groups / (groups - 1) * apart) / (n * n), hits / n
-        effective = effective_n(value, error, groups)
-        return cls(value, *wilson(value * effective, effective), n)
+        error = math.sqrt(groups / (groups - 1) * apart) / (n * n) if apart else 0.0
+        return cls(hits / n, *wilson_of_groups(hits / n, error, groups), n)
 
     @classmethod
     def mean(cls, values: Sequence[float], within: tuple[float, float] = (-math.inf, math.inf)) -> "Rate":

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from dikast.audit.estimate import Estimate
 from dikast.audit.statistics.building_blocks.contingency import Cells
 from dikast.audit.statistics.building_blocks.weights import TableStatistic, Weighted
-from dikast.core.confidence import ALIKE, UNDEFINED, Interval, effective_n, t_of, wilson, z_of
+from dikast.core.confidence import ALIKE, UNDEFINED, Interval, t_of, wilson, wilson_of_groups, z_of
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -315,14 +315,14 @@ def _effective(
     codes = None if cluster is None else clusters_of(cluster)
     found = error_of(parts, codes)
     told["groups"] = None if codes is None else found.groups
-    if not (np.ptp(parts) > 0 and found.error > ALIKE):
-        alike, method = float(found.groups), "Wilson" if codes is None else "Wilson, clusters counted"
-        return Estimate(value, n, *wilson(value * alike, alike, level), level, method, **told)
-    effective = effective_n(value, found.error, found.groups, level)
-    if codes is None:  # no values in [0, 1] vary more than zeros and ones
-        effective = max(effective, n)
-    method = "Wilson, effective n" if codes is None else "Wilson, by cluster"
-    return Estimate(value, n, *wilson(value * effective, effective, level), level, method, **told)
+    error = found.error if np.ptp(parts) > 0 else 0.0
+    if codes is None:
+        least, method = n, "Wilson, effective n" if error > ALIKE else "Wilson"
+    else:
+        least, method = 0, "Wilson, by cluster" if error > ALIKE else "Wilson, clusters counted"
+    # without clusters no values in [0, 1] vary more than zeros and ones
+    ends = wilson_of_groups(value, error, found.groups, level, least=least)
+    return Estimate(value, n, *ends, level, method, **told)
 
 
 def bounded_mean(
