@@ -5,7 +5,7 @@ from typing import Any
 
 from dikast.core.errors import DataError
 from dikast.core.output_folder import check_in_place, identity_of
-from dikast.core.runs.lines import open_record, seal_record, with_line_break
+from dikast.core.runs.lines import open_record, seal_record, whole_lines
 from dikast.core.runs.run_files import write_whole
 from dikast.core.text import in_shell
 
@@ -35,13 +35,7 @@ def _lines(path: Path) -> list[tuple[bytes, dict[str, Any]]]:
     """The lines of a log, raw and parsed."""
     if not path.is_file():
         return []
-    found = []
-    with path.open("rb") as file:
-        for number, raw in enumerate(file, 1):
-            line = raw if raw.endswith(b"\n") else with_line_break(raw)
-            if line is not None and line.strip():
-                found.append((line, parsed(line, path, number)))
-    return found
+    return [(line, parsed(line, path, number)) for number, line in whole_lines(path) if line.strip()]
 
 
 def parsed(raw: bytes, path: Path, number: int) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from dikast.core.errors import DataError
 from dikast.core.machine.spilled import sorted_keys, zeros
-from dikast.core.runs.lines import open_line, with_line_break
+from dikast.core.runs.lines import open_line, whole_lines, with_line_break
 from dikast.core.runs.opening import tell_reader
 from dikast.core.runs.rubrics import scales_of
 from dikast.core.runs.run_files import KEYS, VERDICTS, check
@@ -256,16 +256,6 @@ def load_keys(folder: Path) -> "np.ndarray[Any, Any] | None":
         return None
     with path.open("rb") as file:
         return sorted_keys(blocks(file), _WIDTH)
-
-
-def whole_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines of a file with their numbers; an incomplete last one is left out."""
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            if line.endswith(b"\n"):
-                yield number, line
-            elif (whole := with_line_break(line)) is not None:
-                yield number, whole
 
 
 class _Scales(Mapping[str, Scale]):

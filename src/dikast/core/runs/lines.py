@@ -7,7 +7,8 @@ the record itself is checked: its fields, its types, and its label against the s
 """
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, Literal
 
 import orjson
@@ -102,6 +103,16 @@ def open_line(
 def with_line_break(torn: bytes) -> bytes | None:
     """The whole line when a last line only lost its line break (or another byte is in its place), else None."""
     return next((line for line in (torn + b"\n", torn[:-1] + b"\n") if is_sealed(line)), None)
+
+
+def whole_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines of a file with their numbers; an incomplete last one is left out."""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if line.endswith(b"\n"):
+                yield number, line
+            elif (whole := with_line_break(line)) is not None:
+                yield number, whole
 
 
 def _spellings(record: dict[str, Any]) -> set[bytes]:

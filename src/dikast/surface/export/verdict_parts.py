@@ -11,8 +11,7 @@ import orjson
 from dikast.core.errors import UserError, require
 from dikast.core.output_folder import one_writer, replacing
 from dikast.core.records.parquet import JSON_FIELD, WRITING
-from dikast.core.runs.current_verdicts import whole_lines
-from dikast.core.runs.lines import open_line
+from dikast.core.runs.lines import open_line, whole_lines
 from dikast.core.runs.run_files import VERDICTS
 
 _LINES = 1 << 16  # verdicts of a part
