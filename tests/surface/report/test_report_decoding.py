@@ -2,12 +2,14 @@
 
 import itertools
 import shutil
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import dikast
 from dikast.audit.plan import AuditPlan
 from dikast.core.errors import DataError, UserError
 from dikast.core.runs import current_verdicts, lines
@@ -51,6 +53,48 @@ def test_verdicts_are_decoded_once_for_audit_and_page(
     assert n <= len(decoded) <= n + 9 * orders + first
     assert set(decoded) == set(range(1, n + 1))
     assert replace(page, audit=None) == replace(small, audit=None)
+
+
+def count_decoded(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Counts the lines of runs that are decoded, by folder, as of runs that are too large to be held."""
+    decoded: Counter[str] = Counter()
+    opened = lines.open_line
+
+    def counted(raw: bytes, *, path: str, **more: Any) -> object:
+        decoded[Path(path).parent.name] += 1
+        return opened(raw, path=path, **more)
+
+    monkeypatch.setattr(current_verdicts, "open_line", counted)
+    monkeypatch.setattr(current_verdicts, "_SMALL", 0)
+    monkeypatch.setattr(current_verdicts, "_BLOCK", 4)
+    return decoded
+
+
+def test_of_two_large_runs_in_pairs_the_first_is_decoded_once_more(
+    compared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For its own audit, and as the run that the second is compared with, whose keys are known from its first line."""
+    first, second = (shutil.copytree(compared, tmp_path / name) for name in ("first", "second"))
+    n = len((compared / "verdicts.jsonl").read_bytes().splitlines())
+    decoded = count_decoded(monkeypatch)
+    page = collect(second, Asked(AuditPlan(second, draws=20), queue=0, sample=0), rival=first)
+    assert page.audit is not None
+    assert "rival" in page.audit
+    assert n <= decoded["first"] <= n + 4
+    assert n <= decoded["second"] <= n + 8
+
+
+def test_verdicts_of_a_large_ranking_are_decoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = tmp_path / "run"
+    given = {"instruction": "Name a prime.", "responses": ["9", "7", "8"], "gold": [1, 5, 3]}
+    rows = [{"id": f"r{k}", **given} for k in range(20)]
+    dikast.rank(rows, "mock:oracle", "helpfulness", schedule="full", out=run)
+    n = len((run / "verdicts.jsonl").read_bytes().splitlines())
+    assert n == 20 * 6
+    decoded = count_decoded(monkeypatch)
+    page = collect(run, Asked(AuditPlan(run, draws=20), queue=0, sample=0))
+    assert page.audit is not None
+    assert n <= decoded["run"] <= n + 8  # those until both orders of a pair were seen
 
 
 def test_damage_is_told_by_every_reader_of_a_run_that_is_held(tmp_path: Path, graded: Path) -> None:

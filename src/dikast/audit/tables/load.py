@@ -324,7 +324,7 @@ def _keys_there(rows: Rows, keys: tuple[str, ...]) -> dict[str, str]:
     What only runs have (criterion, the index of a response, the two of a pair) is matched where the other file has it
     too; a response of items is a text.
     """
-    record, _ = next(iter(rows))
+    record = rows.an_example()
     has = {name for name in record if name not in _INDICES or str(record[name]).isdecimal()}
     found = {key: key for key in keys if key in has or key == "line" or key not in _OF_RUNS}
     if (name := keys[0]) not in record and name != "line":

@@ -45,6 +45,10 @@ class Rows:
             else:
                 yield value, line
 
+    def an_example(self) -> Mapping[str, Any]:
+        """A record, for the names of its columns; StopIteration where there is none."""
+        return next(iter(self))[0]
+
     @property
     def elsewhere(self) -> Mapping[str, str]:
         """The file of each column that stands in another one than the rows."""

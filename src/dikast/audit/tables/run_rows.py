@@ -96,7 +96,7 @@ class RunRows(Rows):
                     parts.setdefault(_asked(row), {})[row["sample"]] = (verdict["key"], row["score"])
                 yield row, line
                 continue
-            key = (row["item"], row["criterion"], row["sample"], row["first"], row["second"])
+            key = _pair(row)
             if key in pairs:
                 pairs[key][0].update(row)
             else:
@@ -112,6 +112,13 @@ class RunRows(Rows):
                 yield _pair_joined(row, both=both), line
         if joined:
             yield from self._joint(folder / COMBINED, parts)
+
+    def an_example(self) -> Mapping[str, Any]:
+        """As `Rows.an_example`: what the first verdict says; of a pair its one order, while rows wait for the other."""
+        folder = Path(self.path)
+        self._meta = kept_metadata(folder)
+        verdict, line = next(iter(RunReader(folder)))
+        return self.checked(verdict, folder / VERDICTS, line)
 
     @property
     def elsewhere(self) -> Mapping[str, str]:
@@ -278,6 +285,10 @@ def _joined_order(asked: Sequence[Mapping[str, Any]], order: str) -> dict[str, A
     }
 
 
+def _pair(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return row["item"], row["criterion"], row["sample"], row["first"], row["second"]
+
+
 def _way_of(folder: Path) -> Mapping[str, Any]:
     return (read_lock(folder) or {}).get("way") or {}
 
@@ -315,17 +326,18 @@ def _asked(row: Mapping[str, Any]) -> tuple[Any, ...]:
 def asked_orders(folder: Path) -> set[str] | None:
     """The pair orders (of ORDERS) in a run: empty for single responses, None if the run has no verdict.
 
-    Stops after the block of lines in which both orders were seen. UserError or DataError as `open_rows`.
+    Stops after the block of lines in which both orders were seen, in a ranking those of one pair. UserError or
+    DataError as `open_rows`.
     """
-    rows, orders = open_rows(folder), set[str]()
-    if "schedule" in _way_of(folder):
-        return next((row.keys() & set(ORDERS) for row, _ in rows), None)
+    rows, of_pairs = open_rows(folder), "schedule" in _way_of(folder)
+    found: dict[Any, set[str]] = {}
     for verdict, line in RunReader(folder):
         row = rows.checked(verdict, folder / VERDICTS, line) if isinstance(rows, RunRows) else {}
+        orders = found.setdefault(_pair(row) if of_pairs and "first" in row else (), set())
         orders |= row.keys() & set(ORDERS)
         if "first" not in row or len(orders) == len(ORDERS):
             return orders
-    return orders or None
+    return ({"shown"} if of_pairs else found[()]) if found else None
 
 
 def gold_scale_of(folder: Path) -> Scale | None:
