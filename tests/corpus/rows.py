@@ -46,6 +46,10 @@ POINT = (
     "Grade what a model says of the picture, out of 100.\n"
     "Question: [What is it?]\nThe LMM response: [A cat.]\nASSISTANT:\n"
 )
+RELATIVE = (
+    "Score both answers from 1 to 10, on one line.\nQuestion: [What is it?]\nThe reference answer: [A grey cat.]\n"
+    "The LMM response: [A cat.]\nASSISTANT:\n"
+)
 PAIR = (
     "Compare two answers fairly.\nQuestion: [What is it?]\nThe first response: [A cat.]\n"
     "The second response: [A dog.]\nASSISTANT:\n"
@@ -58,6 +62,7 @@ CRITIC = [
     (critic("A sees more. [[B>>A]]", PAIR.replace("fairly", "with a label")), {"preference": "b", "label": "B>>A"}),
     (critic("No verdict at all here", PAIR), {}),
 ]
+CRITIC_RELATIVE = critic("8 6\nThe answer leaves the colour out.", RELATIVE)
 LLAVA: dict[str, Any] = {
     "id": "l-1", "image": ["a.png", "b.png"],
     "conversations": [
@@ -176,8 +181,9 @@ ALL = [
     ("llamafactory-kto", LLAMAFACTORY_KTO), ("swift", SWIFT), ("openrlhf", OPENRLHF), ("verl", VERL),
     ("feedback", FEEDBACK), ("preference", PREFERENCE), ("perception", PERCEPTION),
     ("perception-eval", PERCEPTION_EVAL),
-    *(("critic", row) for row, _ in CRITIC), ("llava", LLAVA), ("trl", TRL), ("trl", TRL_IMAGES),
-    ("trl-preference", TRL_PREFERENCE), ("argilla", ARGILLA), ("label-studio", LABEL_STUDIO), ("autoj", AUTOJ),
+    *(("critic", row) for row, _ in CRITIC), ("critic", CRITIC_RELATIVE), ("llava", LLAVA), ("trl", TRL),
+    ("trl", TRL_IMAGES), ("trl-preference", TRL_PREFERENCE), ("argilla", ARGILLA), ("label-studio", LABEL_STUDIO),
+    ("autoj", AUTOJ),
 ]  # fmt: skip
 
 

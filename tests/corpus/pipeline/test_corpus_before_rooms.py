@@ -9,6 +9,7 @@ import pytest
 from dikast.corpus.pipeline.build import build, open_teacher
 from dikast.corpus.pipeline.recipe_file import load_recipe
 from dikast.corpus.pipeline.round_training import training_due
+from dikast.corpus.teachers.world_teacher import as_begun
 from dikast.engines.base import Completion, Request
 from dikast.engines.wrapper import Wrapper
 from dikast.training.config import load_config
@@ -48,7 +49,10 @@ def test_a_build_of_before_is_resumed_without_a_call(tmp_path: Path, name: str) 
 def test_a_build_made_anew_is_the_build_of_before(tmp_path: Path, name: str) -> None:
     shutil.copytree(BEFORE, tmp_path, dirs_exist_ok=True)
     shutil.rmtree(tmp_path / name)
-    build(load_recipe(tmp_path / f"{name}.yaml"), tmp_path / name)
+    recipe = load_recipe(tmp_path / f"{name}.yaml")
+    teacher = open_teacher(recipe)
+    as_begun(teacher, {})
+    build(recipe, tmp_path / name, teacher=teacher)
     made, before = ((folder / name / "items.jsonl").read_bytes() for folder in (tmp_path, BEFORE))
     assert made == before
 

@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from PIL import Image as Pillow
 
 from dikast.core.canonical import fingerprint
 from dikast.core.errors import DataError, UserError
+from dikast.core.item import Item
 from dikast.core.media import load_image
 from dikast.core.part import Image, text_of
 from dikast.core.records import read_items
@@ -21,12 +23,17 @@ from dikast.corpus.convert import convert_file
 from dikast.corpus.pipeline.build import build, estimate
 from dikast.corpus.pipeline.recipe import Recipe
 from dikast.corpus.pipeline.recipe_file import load_recipe
+from dikast.corpus.pipeline.stage import Rejected
 from dikast.corpus.quality.check import check_file
 from dikast.corpus.quality.check_options import CheckOptions
-from dikast.corpus.sources.evaluation_prompts import FAMILIES, pool
+from dikast.corpus.recipes.critic_pointwise import _judgement_reader
+from dikast.corpus.sources.evaluation_prompts import FAMILIES, Evaluation, pool
+from dikast.corpus.sources.own_prompts import own_prompt
 from dikast.corpus.sources.picture_questions import QuestionSource, quotas
 from dikast.corpus.teachers.picture_teacher import PictureTeacher
 from dikast.engines.base import Completion, Request
+from dikast.prompts.dialects.critic import first_score
+from dikast.prompts.gold import gold_of
 from dikast.worlds.scoring.aspects import ASPECTS
 from scripted import Scripted
 
@@ -100,8 +107,46 @@ def test_a_world_s_scores_follow_its_rubric_s_costs(tmp_path: Path) -> None:
     assert seen > 60
 
 
-def test_a_row_goes_to_the_critic_s_schema_with_its_own_prompt_and_back(tmp_path: Path) -> None:
-    build(recipe(tmp_path, pairs=6), tmp_path / "out")
+def test_an_answer_is_scored_beside_its_reference(tmp_path: Path) -> None:
+    """Two scores on the first line, `s1 s2`: of the reference, which a world makes flawless, and of the answer."""
+    build(recipe(tmp_path, pairs=6, families=["relative"], samples=2), tmp_path / "out")
+    items = list(read_items(tmp_path / "out" / "items.jsonl"))
+    assert len(items) == 12
+    for item in items:
+        assert isinstance(item.rubric, Rubric)
+        assert item.reference is not None
+        told, own = item.meta["prompt"], own_prompt(item)
+        assert own is not None
+        best, label = item.rubric.scale.labels[-1], item.rubric.scale.label(item.gold["score"])
+        reply = own.target(item, gold_of(item, item.rubric, (0,)), item.rubric, (0,)).text
+        assert (told["reference"], reply) == (best, f"{best} {label}\n{item.gold['feedback']}")
+        assert (first_score(reply), own.form.parse(reply, item.rubric).label) == (float(best), label)
+        asked = own.form.ask(item, item.rubric, (0,))[-1].text
+        assert asked.index(text_of(item.reference)) < asked.index(text_of(item.responses[0]))
+    assert len({item.gold["score"] for item in items}) > 2
+
+
+@pytest.mark.parametrize(("reply", "reason"), [
+    ("7\nIt names the sign.", "no line with two scores"), ("9 7", "the explanation is missing"),
+    ("11 7\nIt names the sign.", "the reference's score is not on the scale"),
+])  # fmt: skip
+def test_two_scores_without_reasons_or_off_the_scale_are_rejected(tmp_path: Path, reply: str, reason: str) -> None:
+    evaluation = pool(["relative"])[0]
+    item = Item.of("Read it.", response="It says 5.", reference="It says 5, in red.", rubric=evaluation.rubric)
+    item = replace(item, meta={"prompt": {"family": "relative"}})
+    read = _judgement_reader(recipe(tmp_path, pairs=1), item, evaluation, evaluation.rubric)
+    with pytest.raises(Rejected, match=reason):
+        read(reply)
+    [made] = read("9 7\nIt names the sign.")
+    assert made["gold"] == {"score": 7, "feedback": "It names the sign."}
+    assert made["meta"]["prompt"]["reference"] == "9"
+
+
+@pytest.mark.parametrize("families", [(), ("relative",)])
+def test_a_row_goes_to_the_critic_s_schema_with_its_own_prompt_and_back(
+    tmp_path: Path, families: tuple[str, ...]
+) -> None:
+    build(recipe(tmp_path, pairs=6, families=families), tmp_path / "out")
     items = tmp_path / "out" / "items.jsonl"
     convert_file(items, tmp_path / "out" / "rows.json", to="critic")
     rows = orjson.loads((tmp_path / "out" / "rows.json").read_bytes())
@@ -110,10 +155,12 @@ def test_a_row_goes_to_the_critic_s_schema_with_its_own_prompt_and_back(tmp_path
         assert human.startswith("<image>\n")
         assert row["image"] == item.images[0].source
         ends = f"[[{item.gold['label']}]]" if len(item.responses) == 2 else f" {item.gold['score']}"
+        if families:
+            reply = reply.partition("\n")[0]
         assert reply.endswith(ends)
         if item.meta["prompt"]["family"] == "hallucination":
             assert "made up" in human
-    convert_file(tmp_path / "out" / "rows.json", tmp_path / "out" / "back.jsonl", to="dikast")
+    convert_file(tmp_path / "out" / "rows.json", tmp_path / "out" / "back.jsonl", to="dikast", from_="critic")
     assert list(read_items(tmp_path / "out" / "back.jsonl")) == list(read_items(items))
 
 
@@ -151,11 +198,11 @@ def answer(request: Request) -> str:
         return orjson.dumps({"reference": "It is what it is."}).decode()
     if about["stage"] == "answer":
         return f"I see a {' '.join(rng.choice(WORDS, 8))}."
-    evaluation = about["evaluation"]
+    evaluation: Evaluation = about["evaluation"]
     if evaluation.pair:
         return f"A says more of it.\n[[{rng.choice(['A>>B', 'A>B', 'A=B', 'B>A'])}]]"
     labels = evaluation.rubric.scale.labels
-    return f"It tells what is there.\n{evaluation.form.marker} {rng.choice(labels)}"
+    return evaluation.reply("It tells what is there.", rng.choice(labels), labels[-1]).text
 
 
 class Answering(Scripted):

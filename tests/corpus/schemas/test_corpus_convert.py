@@ -15,6 +15,7 @@ from corpus.rows import (
     ALL,
     ARGILLA,
     CRITIC,
+    CRITIC_RELATIVE,
     FEEDBACK,
     FLASK_REVIEW,
     HHH,
@@ -158,7 +159,7 @@ def test_pairs_for_critics_are_made_of_published_sets(tmp_path: Path) -> None:
     assert (better, dropped) == ([0, 1], Counter())
 
 
-@pytest.mark.parametrize(("row", "said"), CRITIC)
+@pytest.mark.parametrize(("row", "said"), [*CRITIC, (CRITIC_RELATIVE, {"score": 6})])
 def test_the_dialects_of_the_critic_set(row: dict[str, Any], said: dict[str, Any]) -> None:
     gold = to_record(row, SCHEMAS["critic"])["gold"]
     assert {key: value for key, value in gold.items() if key != "feedback"} == said

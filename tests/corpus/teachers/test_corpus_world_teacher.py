@@ -3,7 +3,9 @@
 import re
 from pathlib import Path
 
+import orjson
 import pytest
+from benchmarks.independent_gold import READERS, sentences
 
 from dikast.core.errors import UserError
 from dikast.core.records import read_items
@@ -11,7 +13,9 @@ from dikast.core.rubric import Rubric
 from dikast.corpus.pipeline.build import build
 from dikast.corpus.pipeline.recipe import Recipe
 from dikast.corpus.recipes.feedback import FeedbackOptions
+from dikast.corpus.teachers.picture_teacher import PictureTeacher
 from dikast.corpus.teachers.world_teacher import WorldTeacher
+from dikast.engines.base import Request
 from dikast.prompts.format import load_format
 from dikast.prompts.gold import gold_of
 from dikast.worlds.scoring.penalty import Spec, level_of
@@ -53,3 +57,26 @@ def test_a_rubric_that_no_answer_can_fail_is_refused(tmp_path: Path) -> None:
     recipe = Recipe("feedback", "world:text", options=FeedbackOptions(rubrics=1, instructions=1, rounds=1))
     with pytest.raises(UserError, match="rubric number 0 has no instruction of all levels"):
         build(recipe, tmp_path / "out", teacher=WorldTeacher("text", specs=(beyond,), split="all"))
+
+
+@pytest.mark.parametrize("domain", ["text", "scenes", "plates", "charts"])
+def test_references_are_flawless(domain: str) -> None:
+    """Each sentence of a reference is read back from English, and looked up, by code that shares none with worlds."""
+    teacher: WorldTeacher = WorldTeacher(domain, per_rubric=2) if domain == "text" else PictureTeacher(domain)
+    read = differ = 0
+    for number in range(12):
+        if isinstance(teacher, PictureTeacher):
+            sample = teacher._views(number)[0]
+            reference = teacher.reference(number, 4)
+        else:
+            sample = teacher._plan(number).instructions[0]
+            about = {"stage": "instructions", "lineage": {"world": number}, "count": 1}
+            [reply] = teacher.stream([Request("k", (), about=about)])
+            reference = orjson.loads(reply.text)["instructions"][0]["reference"]
+        reader = READERS[domain](sample.domain.to_json(sample.graph))
+        for sentence in sentences(reference, False):
+            read += 1
+            assert reader.off(*reader.read(sentence))[1] == 0, (number, sentence)
+        differ += reference not in {each.text for each in sample.responses}
+    assert read > 40
+    assert differ > 8

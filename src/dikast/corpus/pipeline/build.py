@@ -17,6 +17,7 @@ from dikast.corpus.pipeline.recipe import Recipe
 from dikast.corpus.pipeline.recipe_file import checked_files
 from dikast.corpus.pipeline.stage import Asking, check_sampling, prompt
 from dikast.corpus.recipes import KINDS
+from dikast.corpus.teachers.world_teacher import as_begun
 from dikast.engines.base import Engine
 from dikast.engines.budget import Budget
 from dikast.engines.http.prices import Price
@@ -112,6 +113,9 @@ def _server(recipe: Recipe) -> Engine | None:
 
 def _claim(folder: Path, recipe: Recipe, engine: Engine) -> list[str]:
     """Record in the folder what is built there; UserError if it belongs to another recipe. Returns remarks."""
+    path = folder / LOCK
+    if recipe.world and (begun := _read(path)) is not None:
+        as_begun(engine, begun.get("teacher") or {})
     told: dict[str, Any] = {
         "recipe": recipe.told,
         "hash": recipe.hash,
@@ -119,7 +123,6 @@ def _claim(folder: Path, recipe: Recipe, engine: Engine) -> list[str]:
         "teacher": dict(engine.identity()),
     }
     inputs = _inputs(recipe)
-    path = folder / LOCK
     notes: list[str] = []
     if any(each.name != CHECKSUMS and each.suffix != ".part" for each in folder.iterdir()):
         if not path.is_file() and (path.exists() or LOCK not in recorded(folder)):

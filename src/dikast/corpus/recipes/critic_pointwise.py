@@ -21,7 +21,7 @@ from dikast.corpus.pipeline.stage import Asking, Rejected, Task, in_language, ob
 from dikast.corpus.schemas import get_schema
 from dikast.corpus.schemas.delta import difference
 from dikast.corpus.schemas.public_schema import asked, plain
-from dikast.corpus.sources.evaluation_prompts import FAMILIES, FILES, Evaluation, pool
+from dikast.corpus.sources.evaluation_prompts import FAMILIES, FILES, RELATIVE, Evaluation, pool
 from dikast.corpus.sources.image_lists import EXPLICIT, IMPLICIT, sensitive_of
 from dikast.corpus.sources.picture_questions import drawn_items, pictures_of, quotas, sources_of, world_item
 from dikast.corpus.sources.sensitive import mistakes_of
@@ -30,6 +30,7 @@ from dikast.engines.base import Engine
 from dikast.engines.budget import Budget
 from dikast.prompts.dialects import DIALECTS
 from dikast.prompts.dialects.arena import ARENA
+from dikast.prompts.dialects.critic import first_score
 from dikast.prompts.parse import parse_reply
 from dikast.prompts.parsed import Target
 from dikast.prompts.render import plain_pieces
@@ -51,7 +52,8 @@ class CriticPointwiseOptions:
     answers of the models that `meta.models` or `meta.model` names; `responders` are engines that answer as well.
     `responses` of these answers are drawn for each case, 0 for all. The teacher writes the reference if a row has none.
     `samples` evaluations of each case are drawn: a prompt of the pool, from `families` if any are named, and an answer,
-    or two for side-by-side prompts. `skip_unreadable` leaves out pictures that cannot be read, and counts them.
+    or two for side-by-side prompts; the family `relative`, two scores of reference and answer, is drawn if it is named.
+    `skip_unreadable` leaves out pictures that cannot be read, and counts them.
 
     `text_rich`: the share of cases from `text_sources`, whose pictures contain text; worlds make them. `sensitive`: the
     share of cases whose question the teacher rewrites about sensitive or biased content, every second one implicitly.
@@ -213,22 +215,34 @@ def _judgement_reader(recipe: Recipe, item: Item, evaluation: Evaluation, rubric
         parsed = parse_reply("arena", text, ARENA) if evaluation.pair else evaluation.form.parse(text, rubric)
         if parsed.label is None:
             raise Rejected("no verdict", parsed.reason)
-        if not parsed.feedback.strip():
+        reasons = (parsed.feedback.partition("\n")[2] if evaluation.relative else parsed.feedback).strip()
+        if not reasons:
             raise Rejected("no justification", "the explanation is missing")
-        in_language(recipe.language, explanation=parsed.feedback)
-        gold: Record = {"feedback": parsed.feedback.strip()}
+        in_language(recipe.language, explanation=reasons)
+        gold: Record = {"feedback": reasons}
         if evaluation.pair:
             better = "tie" if "=" in parsed.label else parsed.label[0].lower()
             gold = {"preference": better, "label": parsed.label, **gold}
         else:
-            said = DIALECTS["critic"].read(parsed.feedback, Target(rubric.scale)).stated
+            said = DIALECTS["critic"].read(reasons, Target(rubric.scale)).stated
             if said is not None:
                 raise Rejected("the feedback names a score", f"the explanation names a score ({said.said!r})")
             gold = {"score": plain(rubric.scale.value(parsed.label)), **gold}
         meta = {**item.meta, "recipe": recipe.recipe, "teacher": recipe.teacher}
+        if evaluation.relative:
+            meta["prompt"] = {**meta["prompt"], "reference": _of_reference(text, rubric)}
         return [item_to(_carrying(replace(item, gold=gold, meta=meta), evaluation, rubric))]
 
     return read
+
+
+def _of_reference(text: str, rubric: Rubric) -> str:
+    """The label that a reply with two scores gives the reference; Rejected where it is not on the scale."""
+    score = first_score(text)
+    labels = dict(zip(rubric.scale.values, rubric.scale.labels, strict=True))
+    if score is None or score not in labels:
+        raise Rejected("no verdict", f"the reference's score is not on the scale {rubric.scale}")
+    return labels[score]
 
 
 def _carrying(item: Item, evaluation: Evaluation, rubric: Rubric) -> Item:
@@ -236,13 +250,11 @@ def _carrying(item: Item, evaluation: Evaluation, rubric: Rubric) -> Item:
     row = get_schema("critic").writes(item)
     messages = evaluation.form.ask(item, rubric, tuple(range(len(item.responses))))
     asked_, gold = "\n\n".join(message.text for message in messages), item.gold
-    if evaluation.pair:
-        verdict = f"[[{gold['label']}]]"
-    else:
-        verdict = f"{evaluation.form.marker} {rubric.scale.label(gold['score'])}"
+    label = gold["label"] if evaluation.pair else rubric.scale.label(gold["score"])
+    reply = evaluation.reply(gold["feedback"], str(label), item.meta["prompt"].get("reference", ""))
     turns = [
         {"from": "human", "value": "<image>\n" * len(pictures_of(item)) + asked_},
-        {"from": "gpt", "value": f"{gold['feedback']}\n{verdict}"},
+        {"from": "gpt", "value": reply.text},
     ]
     delta = difference({**row, "conversations": turns}, row)
     return replace(item, meta={**item.meta, "source": {"schema": "critic", "delta": delta}})
@@ -315,9 +327,10 @@ def _estimate(recipe: Recipe, options: CriticPointwiseOptions) -> list[BuildEsti
 
 
 def _check(recipe: Recipe, options: CriticPointwiseOptions) -> Iterator[tuple[str, str]]:
-    unknown = [each for each in options.families if each not in FAMILIES]
+    known = (*FAMILIES, RELATIVE)
+    unknown = [each for each in options.families if each not in known]
     if unknown:
-        yield "families", f"there is no family {unknown[0]!r}: known: {', '.join(FAMILIES)}"
+        yield "families", f"there is no family {unknown[0]!r}: known: {', '.join(known)}"
     if recipe.world:
         for key in ("sources", "text_sources", "responders"):
             if getattr(options, key):

@@ -77,8 +77,10 @@ def scale_of(prompt: str) -> Scale | None:
     return None
 
 
-def gold_from(prompt: str, reply: str, *, pair: bool) -> tuple[Row, str]:
+def gold_from(prompt: str, reply: str, *, pair: bool, relative: bool = False) -> tuple[Row, str]:
     """The gold in an answer, and the name of its dialect: `better`, `arena`, `two scores`, `score`, or `unread`.
+
+    `relative`: of two scores the first is a reference's, the second the response's.
 
     An answer that no dialect reads becomes feedback without a score.
     """
@@ -89,6 +91,8 @@ def gold_from(prompt: str, reply: str, *, pair: bool) -> tuple[Row, str]:
     head, _, rest = reply.strip().partition("\n")
     if two := _TWO.match(head):
         first, second = float(two[1]), float(two[2])
+        if relative:
+            return {"score": plain(second), "feedback": rest.strip()}, "relative"
         slot = "tie" if first == second else "a" if first > second else "b"
         return {"preference": slot, "scores": [plain(first), plain(second)], "feedback": rest.strip()}, "two scores"
     if pair:
@@ -109,7 +113,8 @@ def read_critic(row: Row) -> Row:
     prompt, reply = human_and_reply(row)
     found, images = slots_of(prompt.replace("<image>\n", "").replace("<image>", "")), images_at(row)
     pair = "first" in found.parts and "second" in found.parts
-    gold, dialect = gold_from(prompt, reply, pair=pair) if reply else ({}, "")
+    relative = not pair and {"reference", "response"} <= found.parts.keys()
+    gold, dialect = gold_from(prompt, reply, pair=pair, relative=relative) if reply else ({}, "")
     record: Row = {}
     if pair:
         record["responses"] = [found.parts["first"], found.parts["second"]]

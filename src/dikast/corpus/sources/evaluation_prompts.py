@@ -1,4 +1,4 @@
-"""The pool of evaluation prompts: seven families, each a format with several criteria, in `prompts/critic-*.yaml`."""
+"""The pool of evaluation prompts: seven families and `relative`, formats with criteria, in `prompts/critic-*.yaml`."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -9,10 +9,12 @@ from dikast.core.canonical import fingerprint
 from dikast.core.rubric import Rubric, load_rubric
 from dikast.core.text import parse_located
 from dikast.prompts.format import Format, format_from
+from dikast.prompts.target import Reply
 
 FAMILIES = (
     "open-chat", "detailed-description", "visual-reasoning", "knowledge-ocr", "hallucination", "arena", "wild-chat",
 )  # fmt: skip
+RELATIVE = "relative"  # drawn where it is named: the answer is scored beside its reference
 FILES = tuple(f"critic-{family}" for family in FAMILIES)
 
 
@@ -29,6 +31,19 @@ class Evaluation:
     def pair(self) -> bool:
         """Whether two answers are compared."""
         return self.form.kind == "pairwise"
+
+    @property
+    def relative(self) -> bool:
+        """Whether the reference is scored beside the answer."""
+        return self.form.dialect == "second-score"
+
+    def reply(self, reasons: str, label: str, reference: str = "") -> Reply:
+        """The reply in the prompt's own words; `reference`: the reference's label, where that is scored too."""
+        if self.pair:
+            return Reply(f"{reasons}\n[[".lstrip(), label, "]]")
+        if self.relative:
+            return Reply(f"{reference} ", label, f"\n{reasons}".rstrip())
+        return Reply(f"{reasons}\n{self.form.marker} ".lstrip(), label)
 
     @property
     def hash(self) -> str:
@@ -51,5 +66,5 @@ def evaluations(family: str) -> tuple[Evaluation, ...]:
 
 
 def pool(families: Iterable[str] = ()) -> tuple[Evaluation, ...]:
-    """Every evaluation prompt of these families, of all seven if none is named."""
+    """Every evaluation prompt of these families, of the seven if none is named."""
     return tuple(each for family in (tuple(families) or FAMILIES) for each in evaluations(family))

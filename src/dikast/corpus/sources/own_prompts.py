@@ -7,7 +7,7 @@ from functools import cache
 from dikast.core.errors import DataError
 from dikast.core.item import Item
 from dikast.core.rubric import Rubric
-from dikast.corpus.sources.evaluation_prompts import Evaluation, pool
+from dikast.corpus.sources.evaluation_prompts import FAMILIES, RELATIVE, Evaluation, pool
 from dikast.corpus.sources.pair_templates import Template, templates
 from dikast.prompts.format import Format
 from dikast.prompts.gold import Gold
@@ -39,9 +39,9 @@ class OwnPrompt:
             label = item.gold.get("label") if isinstance(item.gold, Mapping) else None
             if label in _TURNED and responses[0] > responses[1]:
                 label = _TURNED[label]
-            reply = Reply(f"{reasons}\n[[".lstrip(), label or _BY_SLOT[gold.label], "]]")
+            reply = self.source.reply(reasons, label or _BY_SLOT[gold.label])
         else:
-            reply = Reply(f"{reasons}\n{self.form.marker} ".lstrip(), gold.label)
+            reply = self.source.reply(reasons, gold.label, str(item.meta["prompt"].get("reference", "")))
         if prose and not reasons:
             raise DataError(f"{where} has no feedback, which its own prompt asks for", path=item.origin, field="gold")
         read = self.form.parse(reply.text, rubric)
@@ -82,4 +82,4 @@ def _known() -> dict[tuple[str, str, str], Template | Evaluation]:
     known: dict[tuple[str, str, str], Template | Evaluation] = {
         ("template", "", each.name): each for each in templates()
     }
-    return known | {("prompt", each.family, each.name): each for each in pool()}
+    return known | {("prompt", each.family, each.name): each for each in pool((*FAMILIES, RELATIVE))}

@@ -155,8 +155,8 @@ class PictureTeacher(WorldTeacher):
         return self._said(number, count)[:-1]
 
     def reference(self, number: int, count: int) -> str:
-        """The most correct of the remaining answers."""
-        return self._said(number, count)[-1].text
+        """The reference to picture `number`, of which there are `count` answers."""
+        return self._reference_to(self._views(number)[0], self._said(number, count)[-1])
 
     def _answered(self, number: int, count: int) -> tuple[Response, ...]:
         view, rng = self._views(number)[0], random.Random(f"{self.seed} answers {number}")
@@ -225,7 +225,8 @@ class PictureTeacher(WorldTeacher):
         return {"reference": self.reference(int(about["number"]), int(about["count"]))}
 
     def _judgement(self, about: Mapping[str, Any]) -> str:
-        number, evaluation = int(about["number"]), about["evaluation"]
+        number = int(about["number"])
+        evaluation: Evaluation = about["evaluation"]
         count = int(about["count"])
         spec = self._judging(number, evaluation.family, evaluation.name, str(evaluation.rubric.scale), count)
         if spec is None:
@@ -234,12 +235,13 @@ class PictureTeacher(WorldTeacher):
         sample = replace(self._views(number)[0], spec=spec, responses=tuple(said[i] for i in about["responses"]))
         if not evaluation.pair:
             gold = sample.gold()
-            return f"{gold['feedback']}\n{evaluation.form.marker} {gold['label']}"
+            best = SCALES[spec.scale].labels[-1]  # of the reference, which is flawless
+            return evaluation.reply(gold["feedback"], gold["label"], best).text
         told = self._preference({"item": sample.item()})
         one, two = sample.levels
         sign = "=" if one == two else ">" if abs(one - two) == 1 else ">>"
         first, second = "AB" if one <= two else "BA"
-        return f"{told['commonalities']} {told['differences']}\n[[{first}{sign}{second}]]"
+        return evaluation.reply(f"{told['commonalities']} {told['differences']}", f"{first}{sign}{second}").text
 
     @staticmethod
     def _number(about: Mapping[str, Any]) -> Any:

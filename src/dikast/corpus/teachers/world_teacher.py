@@ -18,13 +18,15 @@ from dikast.core.errors import EngineError, UserError
 from dikast.core.item import Item
 from dikast.core.part import text_of
 from dikast.core.verdict import Usage
-from dikast.engines.base import Completion, Request
+from dikast.engines.base import Completion, Engine, Request
 from dikast.worlds.make import Maker
 from dikast.worlds.sample import Sample
 from dikast.worlds.sampling.response import Response, Sentence, count_words
+from dikast.worlds.sampling.rng import Stream
 from dikast.worlds.scoring.penalty import Spec, cost, level_of, subject_of
 from dikast.worlds.settings import Settings
 from dikast.worlds.teach import worked
+from dikast.worlds.truths import reference_text
 
 _GROUP = 12  # responses drawn to take sentences from
 _MIXES = 120
@@ -52,6 +54,8 @@ class WorldTeacher:
     Equal `seed`s give equal answers. `per_rubric` instructions share a rubric. `specs` are rubrics on the scale 1-5;
     responses mention what any of them weighs; without `specs` rubrics are drawn. `split` is the world's. With `specs`,
     `fit` may change a drawn sample before its answers are composed; if it returns None, another one is drawn.
+    References are flawless, unless `flawless` is false: then each is another response of the best level, faults
+    included, as in folders that were begun before (`as_begun`).
     """
 
     domains: tuple[str, ...] = DOMAINS
@@ -72,6 +76,7 @@ class WorldTeacher:
         self.name, self.domain, self.seed, self.per_rubric = f"world:{domain}", domain, seed, per_rubric
         self.specs, self.split, self.fit = tuple(specs), split, fit
         self._spoken = {name for spec in specs for name, _ in spec.weights}
+        self.flawless = True
         self._plan = lru_cache(maxsize=_PLANS)(self._made)
         self._base = self._maker(())
 
@@ -87,7 +92,8 @@ class WorldTeacher:
         split = {} if self.split == "train" else {"split": self.split}
         specs = {"specs": fingerprint([spec.to_json() for spec in self.specs])} if self.specs else {}
         fit = {"fit": self.fit.__qualname__} if self.fit else {}
-        return {**told, **split, **specs, **fit}
+        references = {"references": "flawless"} if self.flawless else {}
+        return {**told, **split, **specs, **fit, **references}
 
     def versions(self) -> Mapping[str, str]:
         """The version of the worlds."""
@@ -127,10 +133,8 @@ class WorldTeacher:
     def _instructions(self, about: Mapping[str, Any]) -> dict[str, Any]:
         plan, made = self._plan(self._number(about)), []
         for sample in plan.instructions[: int(about["count"])]:
-            item = sample.item()
-            made.append(
-                {"instruction": text_of(item.instruction[0].content), "reference": text_of(item.responses[_LEVELS])}
-            )
+            asked = text_of(sample.item().instruction[0].content)
+            made.append({"instruction": asked, "reference": self._reference_to(sample, sample.responses[_LEVELS])})
         return {"instructions": made}
 
     def _responses(self, about: Mapping[str, Any]) -> dict[str, Any]:
@@ -170,6 +174,12 @@ class WorldTeacher:
         wrong = ["; ".join(c["text"] for c in part.get("claims", ()) if c["verdict"] != "right") for part in parts]
         told = " ".join(f"Wrong in {side}: {text}." for side, text in zip(called, wrong, strict=True) if text)
         return common, f"{differs} {told}".strip()
+
+    def _reference_to(self, sample: Sample, best: Response) -> str:
+        """A flawless answer about everything that the responses mention, in its own voice and order; or `best`."""
+        if not self.flawless:
+            return best.text
+        return reference_text(sample, Stream("reference text", self.seed, sample.id))
 
     @staticmethod
     def _number(about: Mapping[str, Any]) -> int:
@@ -242,6 +252,15 @@ class WorldTeacher:
         turned = replace(chosen[0], sentences=chosen[0].sentences[::-1])
         others = [each for each in by_level[0] if each.text != chosen[0].text]
         return replace(sample, responses=(*chosen, others[0] if others else turned))
+
+
+def as_begun(engine: Engine, identity: Mapping[str, Any]) -> None:
+    """Make the world behind `engine` answer as the teacher of this identity did, with which a folder was begun."""
+    found: Any = engine
+    while found is not None and not isinstance(found, WorldTeacher):
+        found = getattr(found, "engine", None)
+    if found is not None:
+        found.flawless = "references" in identity
 
 
 def mixes(sample: Sample, rng: random.Random, *, even: bool = False) -> dict[int, list[Response]]:
