@@ -355,6 +355,22 @@ def test_a_teacher_that_refuses_everything_stops_the_build_and_three_refusals_ar
     assert build(told, tmp_path / "on", teacher=teacher).items == 0  # it never stops for rejected replies
 
 
+@pytest.mark.parametrize("in_words", [True, False])
+def test_a_later_stage_of_few_tasks_stops_where_all_are_refused(in_words: bool, tmp_path: Path) -> None:
+    """Five responses are asked for, fewer than the share of rejected replies needs; the stages before went well."""
+    told, teacher = (
+        engine_recipe(tmp_path, rubrics=1, instructions=1, tries=1),
+        Refusing("responses", in_words=in_words),
+    )
+    with pytest.raises(
+        RunError, match=r"stopped after stage '3-responses[^']*': all 5 replies were rejected"
+    ) as caught:
+        build(told, tmp_path / "out", teacher=teacher)
+    assert "I cannot help with request 3" in str(caught.value)
+    assert teacher.count == 5
+    assert not (tmp_path / "out" / "items.jsonl").exists()
+
+
 class Interrupted(Scripted):
     """Answers `n` requests, failing every third once, then raises KeyboardInterrupt."""
 

@@ -28,6 +28,7 @@ from dikast.training.loop import logits_of
 from dikast.training.models.model import about, open_model
 from dikast.training.optimizer import optimizer_of
 from dikast.training.planning import training_plan as planning
+from dikast.training.planning.plan_lines import PlanAsked, planned
 from dikast.training.planning.step_cost import Work
 from dikast.training.planning.training_plan import check_before_loading, fits, plan, shape_of, work_of
 from dikast.training.processes import SingleProcess
@@ -188,3 +189,20 @@ def test_the_verb_prints_a_plan_and_hours_at_a_given_rate(write_config: Write) -
     assert "12 rows" not in told.output
     assert "assumed: 30% of the card's peak" in told.output
     assert work_of(load_config(config)).tokens == 500
+
+
+@pytest.mark.slow
+def test_the_recipe_of_72b_fits_32_cards_by_its_configuration_alone() -> None:
+    """73.18 billion weights: 2 + 2 + 10 bytes each on 32 cards, and hours at 30 % of the card's peak."""
+    recipe = Path(__file__).parents[3] / "recipes" / "llava-critic"
+    shape = recipe / "shapes" / "72b"
+    asked = PlanAsked(shape=shape, cards=32, rows=112_936, length=4000, learnt=150, tiles=5)
+    found = planned(recipe / "train-72b.yaml", asked)
+    assert found["fits"]
+    assert found["trained"] == found["parameters"] == 73_180_522_016
+    parts = found["memory_gb_a_card"]
+    held = parts["weights"] + parts["gradients"] + parts["optimizer"]
+    assert held == pytest.approx(found["parameters"] * 14 / 32 / 1e9, rel=1e-6)
+    assert found["hours"] == pytest.approx(
+        112_936 * 4000 * found["operations_a_token"] / (0.3 * 989e12) / 32 / 3600, rel=1e-6
+    )

@@ -1,5 +1,6 @@
 """A build in progress (`BuildRun`), its outcome (`Built`), and what a recipe provides (`Kind`)."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from dikast.engines.base import Engine
 from dikast.engines.http.prices import Price
 
 _CHARACTERS = 4
+_ROUND = re.compile(r"-\d+$")  # a stage's name ends with the number of its round
 
 Options = TypeVar("Options")
 Progress = Callable[[StageReport], None]
@@ -65,8 +67,8 @@ class BuildRun:
     def stage(self, name: str, tasks: Iterable[Task], asking: Asking | None = None) -> StageReport:
         """Ask the tasks that the stage's journal does not hold, as `asking` says if given, else as the recipe says.
 
-        If tasks are left unanswered, `built.waits` says so. RunError, with examples, if no reply of the build could be
-        used so far, of three or more, unless the recipe never stops for rejected replies.
+        If tasks are left unanswered, `built.waits` says so. RunError, with examples, if no reply of the build, or of
+        this stage's rounds, could be used so far, of three or more, unless the recipe never stops for rejected replies.
         """
         self.check_in_place()
         report = StageReport(name)
@@ -89,13 +91,14 @@ class BuildRun:
         return found
 
     def _check_replies(self, name: str) -> None:
-        """RunError for a teacher of which nothing can be used, as one that refuses everything: few tasks may come to
-        a stage, so that the share of its rejected replies stops none.
+        """RunError for a teacher of which nothing can be used in the whole build or in the rounds of this stage, as one
+        that refuses everything: few tasks may come to a stage, so that the share of its rejected replies stops none.
         """
-        stages = self.built.stages
-        rejects = sum(stage.rejects for stage in stages)
-        stops = self.recipe.stop_after_rejects < 1
-        if stops and rejects >= SHOWN and not any(stage.accepted for stage in stages):
+        rounds = [stage for stage in self.built.stages if _ROUND.sub("", stage.name) == _ROUND.sub("", name)]
+        for stages in (self.built.stages, rounds):
+            rejects = sum(stage.rejects for stage in stages)
+            if self.recipe.stop_after_rejects >= 1 or rejects < SHOWN or any(stage.accepted for stage in stages):
+                continue
             shown = "\n".join(f"  {each}" for each in [each for stage in stages for each in stage.examples][:SHOWN])
             raise RunError(
                 f"the build stopped after stage {name!r}: all {rejects} replies were rejected. What was answered is"
