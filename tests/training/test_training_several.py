@@ -18,6 +18,7 @@ import torch
 import yaml
 from safetensors.torch import load_file
 
+import tiny_models
 from dikast.core.errors import UserError
 from dikast.core.output_folder import one_writer
 from dikast.training.sft import sft
@@ -220,6 +221,44 @@ def ranks(arguments: list[str], *, limit: int | None = None) -> tuple[list[int],
         for each in started:
             each.kill()
     return [each.returncode for each in started], said
+
+
+GATHERED = """
+import sys, torch
+from torch.distributed.fsdp import FSDPModule
+from dikast.training.config import load_config
+from dikast.training.models.model import open_model
+from dikast.training.processes import Distributed
+
+config = load_config(sys.argv[1])
+Distributed(config)
+model = open_model(config, shards=2).model
+units = [each for each in model.modules() if isinstance(each, FSDPModule) and each is not model]
+groups = [each._get_fsdp_state()._fsdp_param_group for each in units]
+most = 0
+
+def count(gradient):
+    global most
+    most = max(most, sum(each.is_unsharded or each._all_gather_result is not None for each in groups))
+
+def watched(module, given, made):
+    (made[0] if isinstance(made, tuple) else made).register_hook(count)
+
+for layer in model.get_decoder().layers:
+    layer.register_forward_hook(watched)
+model(input_ids=torch.ones(1, 8, dtype=torch.long)).logits.sum().backward()
+print(f"gathered {most} of {len(groups)}", file=sys.stderr)
+"""
+
+
+@pytest.mark.slow
+def test_one_layer_is_gathered_at_a_time_in_the_backward_pass_on_a_cpu(write_config: Write, tmp_path: Path) -> None:
+    """FSDP2 gathers the next layer ahead, which hides nothing on a CPU and holds a layer more."""
+    small = tiny_models.build("llama", tmp_path / "deep", num_hidden_layers=5)
+    codes, said = ranks(["-c", GATHERED, str(write_config("one", family="llama", init=None, model=str(small)))])
+    assert codes == [0, 0], "\n".join(said)
+    for each in said:
+        assert [line for line in each.splitlines() if line.startswith("gathered")] == ["gathered 1 of 8"]
 
 
 TWICE = """

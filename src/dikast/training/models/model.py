@@ -20,7 +20,13 @@ from dikast.engines.local.processor import load_processor
 from dikast.engines.local.source import ModelSource, locate
 from dikast.engines.local.trusted import configured, model_config, pretrained
 from dikast.training.config import Config
-from dikast.training.fsdp.sharded_model import deal_out_adapters, dealt_out, launched_for_fsdp, sharding
+from dikast.training.fsdp.sharded_model import (
+    deal_out_adapters,
+    dealt_out,
+    gather_when_due,
+    launched_for_fsdp,
+    sharding,
+)
 
 PROJECTORS = re.compile(r"(^|\.)(multi_modal_projector|image_newline|visual\.(merger|deepstack_merger_list))(\.|$)")
 _NOT_LANGUAGE = re.compile(r"(^|\.)(vision_tower|visual|vision_model|multi_modal_projector|lm_head)(\.|$)")
@@ -54,6 +60,8 @@ def open_model(config: Config, *, shards: int = 1) -> Loaded:
         if shards > 1:
             loaded = replace(loaded, model=dealt_out(loaded.model, config, shards))
     made_ready(loaded.model, config, sharded=shards > 1)
+    if shards > 1 and device_of(config).type == "cpu":
+        gather_when_due(loaded.model)
     return loaded
 
 
