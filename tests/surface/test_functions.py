@@ -251,6 +251,25 @@ def test_an_audit_of_a_run_a_folder_a_file_and_rows(tmp_path: Path) -> None:
     assert repr(of_rows["agreement"]).startswith("<Table 'agreement': ")
 
 
+def test_the_label_of_a_verdict_is_not_gold_for_its_score(tmp_path: Path) -> None:
+    """A judge would agree with itself: of records of verdicts, in memory or in a run's own file."""
+    run = dikast.grade(rows(20), "mock:oracle,r=.8", "helpfulness", out=tmp_path / "run")
+    records = [verdict.record() for verdict in run]
+    for source in (records, run.folder / "verdicts.jsonl"):
+        audit = dikast.audit(source, draws=20)
+        assert "failures" in audit
+        assert "agreement" not in audit
+    named = [record | {"human": record["score"]} for record in records]
+    assert dikast.audit(named, draws=20)["agreement"].estimate("exact").value == 1
+
+
+def test_a_judge_is_no_engine() -> None:
+    judge = dikast.Judge("mock:oracle", "helpfulness")
+    with pytest.raises(UserError, match=r"give its engine \(judge.engine\)"):
+        dikast.grade(rows(3), judge)  # type: ignore[arg-type]
+    assert len(dikast.grade(rows(3), judge.engine, "helpfulness")) == 3
+
+
 def test_mistakes_in_the_keywords_of_an_audit_are_told_at_once() -> None:
     with pytest.raises(UserError) as mistakes:
         dikast.audit([{"score": 1}], scor="score", level=2.0, columns={"x": {"meen": ["score"]}})

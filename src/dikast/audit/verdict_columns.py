@@ -41,6 +41,7 @@ _FIRST, _SECOND, _TIE = ("a", "first", "model_a", "answer_a", "response_a"), (
 _LABELS = frozenset({*_FIRST, *_SECOND, *_TIE, *(word for each in _WORDS for word in each.split("/"))})
 _ENGINES = ("judge", "llm_judge")  # columns that may also name the engine that judged
 _ORDERS = ("label_shown", "label_swapped")  # of an export of pairs: the choice in each order
+_OF_RECORDS = {"key", "question", "hashes"}  # a run's own records of verdicts have these columns
 _FAILURE = -1.0  # as many tables write a score that is missing
 _LOOKED_AT = 2000  # rows
 _MOST_WORDS, _LONGEST = 30, 40  # different words of a column of verdicts, and characters of one
@@ -94,7 +95,8 @@ def with_columns(plan: AuditPlan) -> tuple[AuditPlan, str]:
             seen.setdefault(key, _Seen()).add(value)
     if not seen:
         raise DataError(NO_RECORDS, path=str(plan.file))
-    usable = [name for name, each in seen.items() if each.is_verdict]
+    own = {"label"} if seen.keys() >= _OF_RECORDS else set()  # the judge's, as the score
+    usable = [name for name, each in seen.items() if each.is_verdict and name not in own]
     usable = [name for name in usable if not (plain_name(name) in _ENGINES and _is_name(name, usable, seen))]
     exported = _exported(seen)
     of_items: set[str] = set()

@@ -137,6 +137,8 @@ def _judged(
 ) -> Run:
     told = _judge_run_options(options, verb)
     judges = [judge] if isinstance(judge, str) or not isinstance(judge, Sequence) else list(judge)
+    if any(isinstance(each, Judge) for each in judges):
+        raise UserError("judge: a Judge has options of its own: give its engine (judge.engine), or call its methods")
     mistakes = Mistakes(Located({}, "options"))
     columns = mistakes.of(lambda: columns_of(told.ask.map))
     folder = Path(out).expanduser() if out is not None else Path(tempfile.mkdtemp(prefix="dikast-"))
