@@ -4,10 +4,13 @@ A random Llama model of 34 million parameters reads the label of all ordered pai
 turns in one process, in CPU seconds, and the ratios are of medians. `logits pair by pair` is one forward pass of
 transformers for each pair; `generate` writes 64 tokens for each; `share=no` is the engine in padded batches. The first
 two are timed on a few pairs (`--pairs`) and count for all by their tokens. The bound is the ratio of the tokens of all
-pairs to those of the smallest tree. With `--replies`, where the prefix is at most 600 and K is 5: replies of 64 tokens,
-of one round robin and of three that are asked together.
+pairs to those of the smallest tree, and beside it that of the operations of their layers: a token of a response attends
+to the whole prefix, one of the prefix to half of it, so that less is saved than tokens. `--bounds` prints both ratios
+for each prefix and K and measures nothing. With `--replies`, where the prefix is at most 600 and K is 5: replies of 64
+tokens, of one round robin and of three that are asked together.
 
     python -m benchmarks.prefix --prefix 600,3000 --k 5,8 --replies --write
+    python -m benchmarks.prefix --prefix 300,600,3000,8000 --k 2,5,8,16 --bounds
 """
 
 import argparse
@@ -16,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import product
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -39,6 +43,7 @@ LABELS = ("w3", "w4", "w5")
 ROUNDS = 5
 TOKENS = 64  # of a reply
 TOGETHER = 3  # round robins whose replies are written together
+LAYERS, WIDTH, INNER, HEADS, KEY_HEADS = 10, 512, 1280, 8, 2  # of the model
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,7 @@ class Row:
     asked: int  # tokens
     computed: int
     least: int  # tokens of the smallest tree
+    operations: float  # those of all pairs over those of the smallest tree
     shared: float
     alone: float
     padded: float | None  # where the prefix is at most 600
@@ -69,7 +75,7 @@ class Row:
         bound = self.asked / self.least
         return [
             f"{self.prefix:,}", str(self.k), f"{self.asked:,}", f"{self.computed:,}", f"{self.bytes / 1e6:.1f} MB",
-            f"{bound:.2f}x", f"{self.shared:.2f} s", times(self.alone, self.shared),
+            f"{bound:.2f}x", f"{self.operations:.2f}x", f"{self.shared:.2f} s", times(self.alone, self.shared),
             f"{self.alone / self.shared / bound:.0%}", times(self.padded, self.shared),
             times(self.generated, self.shared), times(self.generated, self.replies),
             times(self.generated, self.together), f"{self.difference:.0e}",
@@ -77,9 +83,9 @@ class Row:
 
 
 HEADER = (
-    "prefix", "K", "tokens asked", "computed", "keys and values", "bound", "CPU", "than logits pair by pair",
-    "of the bound", "than `share=no`", f"than writing {TOKENS} tokens pair by pair", "replies than pair by pair",
-    f"of {TOGETHER} together", "largest difference",
+    "prefix", "K", "tokens asked", "computed", "keys and values", "bound", "by operations", "CPU",
+    "than logits pair by pair", "of the bound", "than `share=no`", f"than writing {TOKENS} tokens pair by pair",
+    "replies than pair by pair", f"of {TOGETHER} together", "largest difference",
 )  # fmt: skip
 
 
@@ -96,8 +102,9 @@ def build(folder: Path) -> Path:
     tokenizer.chat_template = "{% for m in messages %}{{ m['content'] + ' <end> ' }}{% endfor %}"
     torch.manual_seed(0)
     config = LlamaConfig(
-        vocab_size=VOCABULARY, hidden_size=512, intermediate_size=1280, num_hidden_layers=10, num_attention_heads=8,
-        num_key_value_heads=2, max_position_embeddings=16384, eos_token_id=0, pad_token_id=1, tie_word_embeddings=False,
+        vocab_size=VOCABULARY, hidden_size=WIDTH, intermediate_size=INNER, num_hidden_layers=LAYERS,
+        num_attention_heads=HEADS, num_key_value_heads=KEY_HEADS, max_position_embeddings=16384, eos_token_id=0,
+        pad_token_id=1, tie_word_embeddings=False,
     )  # fmt: skip
     LlamaForCausalLM(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
@@ -122,6 +129,33 @@ def requests(prefix: int, k: int, *, reply: bool = False) -> list[Request]:
         )
         for i in range(k) for j in range(k) if i != j
     ]  # fmt: skip
+
+
+def bounds(rows: Sequence[Sequence[int]]) -> tuple[Tree, float]:
+    """The smallest tree of rows, and how many times fewer operations its layers take than those of each row alone."""
+
+    def operations(tree: Tree) -> float:
+        weights = 2 * WIDTH * WIDTH * (1 + KEY_HEADS / HEADS) + 3 * WIDTH * INNER
+        found, before, begin = 0.0, list[int](), 0
+        for end, parent in zip(tree.ends, tree.parents, strict=True):
+            tokens, known = end - begin, before[parent] if parent >= 0 else 0
+            seen = tokens * known + tokens * (tokens + 1) / 2  # keys of all of its tokens
+            found += 2 * weights * tokens + 4 * WIDTH * seen
+            before.append(known + tokens)
+            begin = end
+        return found
+
+    tree = Tree([np.array(row) for row in rows], least=1)
+    return tree, sum(operations(Tree([np.array(row)])) for row in rows) / operations(tree)
+
+
+def print_bounds(prefix: int, k: int) -> None:
+    """Both bounds of a round robin, from its tokens alone."""
+    texts = (request.messages[0].text for request in requests(prefix, k))
+    rows = [[*(int(word[1:]) for word in text.split()), 0, 2] for text in texts]
+    tree, operations = bounds(rows)
+    tokens = sum(map(len, rows)) / tree.tokens
+    print(f"{prefix:,} | {k} | {tokens:.2f}x | {operations:.2f}x | {operations / tokens:.0%}", flush=True)
 
 
 def spent(run: Callable[[], Any]) -> float:
@@ -227,12 +261,12 @@ def measure(engine: LocalEngine, prefix: int, k: int, rounds: int, *, replies: b
         for each in timed:
             times.setdefault(each.__name__, []).append(each())
     medians: dict[str, Any] = {name: median(values) for name, values in times.items()}
-    least = Tree([np.array(row.ids) for row in run.rows], least=1).tokens
+    tree, operations = bounds([row.ids for row in run.rows])
     asked = sum(len(row.ids) for row in run.rows)
     optional = {name: medians.get(name) for name in ("padded", "replies", "together", "generated")}
     return Row(
-        prefix, k, asked, computed, least, medians["shared"], medians["alone"], bytes=held, difference=difference,
-        **optional,
+        prefix, k, asked, computed, tree.tokens, operations, medians["shared"], medians["alone"], bytes=held,
+        difference=difference, **optional,
     )  # fmt: skip
 
 
@@ -262,6 +296,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--pairs", type=int, default=6, help="pairs that are timed by themselves, for all")
     parser.add_argument("--quick", action="store_true", help="one row: prefix 600, K=5, one round, no replies")
     parser.add_argument("--replies", action="store_true", help="also replies, where the prefix is 600 or shorter")
+    parser.add_argument("--bounds", action="store_true", help="print the bounds alone")
     parser.add_argument("--json", action="store_true", help="rows as JSON lines")
     parser.add_argument(
         "--write", action="store_true", help=f"write the table into {PAGE.relative_to(PAGE.parents[1])}"
@@ -269,6 +304,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     given = parser.parse_args(argv)
     if given.quick:
         given.prefix, given.k, given.rounds = [600], [5], 1
+    if given.bounds:
+        for prefix, k in product(given.prefix, given.k):
+            print_bounds(prefix, k)
+        return
     torch.set_num_threads(1)
     rows = []
     with tempfile.TemporaryDirectory() as folder:

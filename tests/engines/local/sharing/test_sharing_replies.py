@@ -14,7 +14,11 @@ from dikast.core.part import Image
 from dikast.engines.base import Completion, Readout, Request, Sampling
 from dikast.engines.local.engine import LocalEngine
 from dikast.engines.local.execution import Together
-from dikast.engines.local.sharing.tree_replies import ends_width
+from dikast.engines.local.sharing import tree_replies
+from dikast.engines.local.sharing.tree_attention import Block
+from dikast.engines.local.sharing.tree_forward import Known
+from dikast.engines.local.sharing.tree_forward import Path as KnownPath
+from dikast.engines.local.sharing.tree_replies import own_blocks
 
 Tiny = Callable[[str], Path]
 LABELS = ("1", "2", "10", "pass")
@@ -137,15 +141,51 @@ def test_what_is_held_is_what_the_tree_and_the_replies_take(tiny: Tiny) -> None:
     assert tree <= made.work["peak_bytes"] <= 1.05 * tree
 
 
+def paths(ends: list[int], *, middle: int = 0, each: int = 4) -> list[KnownPath]:
+    """Paths behind one long prefix, in runs of `each` through a block of `middle` tokens, if any, with an end each."""
+    prefix, found = Known(Block(5000), 5000), list[KnownPath]()
+    for n, end in enumerate(ends):
+        if n % each == 0:
+            shared = (prefix, Known(Block(middle), middle)) if middle else (prefix,)
+        found.append((*shared, Known(Block(end), end)))
+    return found
+
+
 def test_ends_of_prompts_are_computed_together_up_to_a_width_that_pays() -> None:
+    def own(ends: list[int], most: int) -> set[int]:
+        counts = own_blocks(paths(ends), most, copies=True)
+        assert set(counts) <= {0, 1}  # the long prefix is not copied for each row
+        return {end for end, n in zip(ends, counts, strict=True) if n}
+
     # attention takes as long as rows x width columns, and 1,000 columns for each end beyond the width
-    assert ends_width([250] * 20, 20, 1280) == 250  # 20 x 250 = 5,000, against 20,000
-    assert ends_width([1500] * 20, 20, 1280) == 0
-    assert ends_width([50] * 19 + [70], 20, 1280) == 70  # 1,400, against 1,000 + 1,000
-    assert ends_width([50] * 19 + [500], 20, 9000) == 50  # 500 would be 450 columns of padding for 19 rows
+    assert own([250] * 20, 1280) == {250}  # 20 x 250 = 5,000, against 20,000
+    assert own([1500] * 20, 1280) == set()
+    assert own([50] * 19 + [70], 1280) == {50, 70}  # 1,400, against 1,000 + 1,000
+    assert own([50] * 19 + [500], 9000) == {50}  # 500 would be 450 columns of padding for 19 rows
     ragged = [110, 130, 150, 170, 290] * 4  # mean 170: 290 takes 2,400 columns of padding, fewer than the ends
-    assert ends_width(ragged, 20, 64 * 20) < 290 == ends_width(ragged, 20, sum(ragged))
-    assert ends_width([], 3, 0) == 0
+    assert own(ragged, 64 * 20) == set(ragged) - {290}
+    assert own(ragged, sum(ragged)) == set(ragged)
+    assert own_blocks([path[:1] for path in paths([1, 1])], 0, copies=True) == [0, 0]
+
+
+def test_a_short_block_of_several_rows_is_copied_to_each_where_that_pays() -> None:
+    several = paths([70] * 20, middle=50)  # a round robin: each first response stands before four ends
+    assert own_blocks(several, 1280, copies=True) == [2] * 20  # 20 x 120 = 2,400, against 20 x 70 + 5 x 1,000
+    assert own_blocks(several, 700, copies=True) == [1] * 20  # the copies would take 750 tokens more than the blocks
+    assert own_blocks(several, 1280, copies=False) == [1] * 20
+    assert own_blocks(paths([70] * 20, middle=400), 9000, copies=True) == [1] * 20  # 8,000 columns, against 5,000
+
+
+def test_a_copied_block_gives_the_same_replies(pair: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[list[int]] = []
+
+    def blocks(given: Any, most: int, *, copies: bool) -> list[int]:
+        counted.append(own_blocks(given, most, copies=copies))
+        return counted[-1]
+
+    monkeypatch.setattr(tree_replies, "own_blocks", blocks)
+    both(pair("llama"), tournament(readout=Readout(LABELS, "\n[RESULT] ")))
+    assert max(counted[0]) > 1  # responses are copied, each with what follows it
 
 
 def test_groups_are_cut_where_memory_says(tiny: Tiny, pair: Any) -> None:

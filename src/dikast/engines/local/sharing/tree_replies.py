@@ -2,8 +2,10 @@
 for all.
 """
 
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Sequence
-from itertools import accumulate, groupby
+from itertools import accumulate, groupby, takewhile
 from typing import NamedTuple
 
 import torch
@@ -82,34 +84,35 @@ class _Replies:
 
     def __init__(self, paths: Sequence[Path], most: int, *, bounded: bool) -> None:
         self.rows, self.fed, self._most = list(range(len(paths))), 0, most
-        users: dict[int, int] = {}
-        for path in paths:
-            for block, _ in path:
-                users[id(block)] = users.get(id(block), 0) + 1
-        ends = [path[-1].block if users[id(path[-1].block)] == 1 else None for path in paths]
-        alike = [block.tokens for block in ends if block is not None]
-        padding = OWN * len(paths) if bounded else max(OWN * len(paths), sum(alike))
-        width = ends_width(alike, len(paths), padding)
-        alone = [None if block is None or block.tokens > width else block for block in ends]
-        self._own = [0 if block is None else block.tokens for block in alone]
-        self._shared = [path if block is None else path[:-1] for path, block in zip(paths, alone, strict=True)]
-        self._shared_bytes = sum({id(block): block.bytes for path in self._shared for block, _ in path}.values())
+        like = paths[0][0].block
+        self._together = in_one_launch(like.keys[0])
+        users = _users(paths)
+        alike = sum(path[-1].tokens for path in paths if users[id(path[-1].block)] == 1)
+        padding = OWN * len(paths) if bounded else max(OWN * len(paths), alike)
+        counts = own_blocks(paths, padding, copies=not self._together)
+        cuts = [len(path) - n for path, n in zip(paths, counts, strict=True)]
+        alone = [path[cut:] for path, cut in zip(paths, cuts, strict=True)]
+        self._own = [sum(tokens for _, tokens in path) for path in alone]
+        self._shared = [path[:cut] for path, cut in zip(paths, cuts, strict=True)]
+        left = {id(block): block for path in self._shared for block, _ in path}
+        self._shared_bytes = sum(block.bytes for block in left.values())
         self._begin = max(self._own)  # own tokens of prompts are right before this column
         self._left: dict[int, Block] = {}  # what rows that have left wrote
         self._keys, self._values = list[torch.Tensor](), list[torch.Tensor]()
-        like = paths[0][0].block
-        for layer, none in enumerate([each[:, :, :0] for each in like.keys]):
+        for layer, none in enumerate([each[:, :, :0].clone() for each in like.keys]):
             for room, of in ((self._keys, "keys"), (self._values, "values")):
                 made = none.new_zeros((len(paths), none.shape[1], self._begin, none.shape[3]))
-                for i, leaf in enumerate(alone):
-                    if leaf is not None:
-                        made[i, :, self._begin - leaf.tokens :] = getattr(leaf, of)[layer][0]
-                        getattr(leaf, of)[layer] = none  # freed, as it has been copied
+                for i, path in enumerate(alone):
+                    at = self._begin - self._own[i]
+                    for block, tokens in path:
+                        made[i, :, at : at + tokens] = getattr(block, of)[layer][0]
+                        at += tokens
+                for block in (block for path in alone for block, _ in path if id(block) not in left):
+                    getattr(block, of)[layer] = none  # freed, as it has been copied
                 room.append(larger(made, self._begin, self._begin, min(most - 1, ROOM)))
         self._own_segments: Segments
         self._own_for = (-1, -1)  # tokens fed and columns of `_own_segments`
         self._merged: Merged | None = None
-        self._together = in_one_launch(self._keys[0])
         if self._together:
             self._put_together()
         self._lay_out()
@@ -227,19 +230,37 @@ class _Replies:
         self._mask = mask if empty.any() else None
 
 
-def ends_width(ends: Sequence[int], rows: int, most: int) -> int:
-    """Up to how many tokens ends of prompts are stored beside the replies of all rows, and computed with them.
+def own_blocks(paths: Sequence[Path], most: int, *, copies: bool) -> list[int]:
+    """How many blocks at the end of each row's path are stored beside its reply, and computed with it.
 
-    Rows are padded to this width, by at most `most` tokens in all.
+    All others take a call of attention each. Rows are padded to the longest of them; padding and `copies`, of blocks
+    that several rows continue, add at most `most` tokens in all.
     """
+    users = _users(paths)
+    sizes = {id(block): tokens for path in paths for block, tokens in path}
 
-    def cost(width: int) -> int:
-        return rows * width + _CALL * sum(end > width for end in ends)
+    def ends(path: Path) -> list[int]:
+        alone = takewhile(lambda known: copies or users[id(known.block)] == 1, reversed(path))
+        return list(accumulate(tokens for _, tokens in alone))
 
-    def padding(width: int) -> int:
-        return rows * width - sum(end for end in ends if end <= width)
+    def called(counts: Sequence[int]) -> set[int]:
+        return {id(block) for path, n in zip(paths, counts, strict=True) for block, _ in path[: len(path) - n]}
 
-    return min((width for width in {0, *ends} if padding(width) <= most), key=lambda width: (cost(width), width))
+    ended = [ends(path) for path in paths]
+    widths = {0, *(width for each in ended for width in each if len(paths) * width - sum(sizes.values()) <= most)}
+    found: list[tuple[int, int, list[int]]] = []
+    for width in widths:
+        counts = [bisect_right(each, width) for each in ended]
+        calls = called(counts)
+        freed = sum(tokens for block, tokens in sizes.items() if block not in calls)
+        if len(paths) * width - freed <= most:
+            found.append((len(paths) * width + _CALL * len(calls), width, counts))
+    return min(found)[2]
+
+
+def _users(paths: Sequence[Path]) -> Counter[int]:
+    """How many rows see each block."""
+    return Counter(id(block) for path in paths for block, _ in path)
 
 
 def _wide(mask: torch.Tensor, columns: int) -> torch.Tensor:
