@@ -1,5 +1,6 @@
 """The recipe `feedback` end to end: with an exact world, with a teacher that makes mistakes, with interruptions."""
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -369,6 +370,26 @@ def test_a_later_stage_of_few_tasks_stops_where_all_are_refused(in_words: bool, 
     assert "I cannot help with request 3" in str(caught.value)
     assert teacher.count == 5
     assert not (tmp_path / "out" / "items.jsonl").exists()
+    on = replace(told, stop_after_rejects=1)  # the cure that the message names, in the same folder
+    assert build(on, tmp_path / "out", teacher=teacher).items == 0
+    assert teacher.count == 5  # nothing is paid for again
+    with pytest.raises(UserError, match=r"built by another recipe \(tries differ\)"):
+        build(replace(on, tries=2), tmp_path / "out", teacher=teacher)
+
+
+def test_few_responses_that_are_all_graded_otherwise_are_written_again(tmp_path: Path) -> None:
+    """These gradings can be used, so that they are no sign of a teacher that refuses."""
+    graded = itertools.count()
+
+    def strict_at_first(request: Request) -> str:
+        if request.about["stage"] == "regrade" and next(graded) < 5:
+            return f"Not good enough.\nVerdict: {2 if request.about['response'].endswith('1') else 1}"
+        return answer(request)
+
+    told = engine_recipe(tmp_path, rubrics=1, instructions=1)
+    built = build(told, tmp_path / "out", teacher=Scripted(strict_at_first))
+    assert built.items == 5
+    assert [stage.name for stage in built.stages][-2:] == ["3-responses-2", "4-regrade-2"]
 
 
 class Interrupted(Scripted):

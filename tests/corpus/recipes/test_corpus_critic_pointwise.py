@@ -129,6 +129,9 @@ def test_an_answer_is_scored_beside_its_reference(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("reply", "reason"), [
     ("7\nIt names the sign.", "no line with two scores"), ("9 7", "the explanation is missing"),
     ("11 7\nIt names the sign.", "the reference's score is not on the scale"),
+    ("Here they are.\n9 7\nIt names the sign.", "no line with two scores"),
+    ("It names the sign.\n9 7", "no line with two scores"),
+    ("9 7\nIt names the sign.\n8 6\nNot red.", "the explanation has another line of two scores"),
 ])  # fmt: skip
 def test_two_scores_without_reasons_or_off_the_scale_are_rejected(tmp_path: Path, reply: str, reason: str) -> None:
     evaluation = pool(["relative"])[0]

@@ -132,6 +132,9 @@ def _claim(folder: Path, recipe: Recipe, engine: Engine) -> list[str]:
         if recipe.world and before is not None:  # a world reads no prompts, and a task's key covers what it was asked
             told["prompts"] = before.get("prompts", told["prompts"])
         now = orjson.loads(orjson.dumps(told))
+        if before is not None:  # when a build stops decides nothing that is asked
+            before["recipe"] = (before.get("recipe") or {}) | {"stop_after_rejects": recipe.stop_after_rejects}
+            before["hash"] = now["hash"]
         if before is None:  # a task's key covers recipe, teacher and prompt, so no answer is taken for that of another
             notes.append(f"{LOCK} was damaged or gone and is written anew; answers of another recipe are not used")
         differs = [key for key in now if before is not None and before.get(key) != now[key]]

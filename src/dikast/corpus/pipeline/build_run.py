@@ -12,7 +12,7 @@ from dikast.core.item import Item
 from dikast.core.output_folder import check_in_place, identity_of
 from dikast.corpus.pipeline.post_processing import finish
 from dikast.corpus.pipeline.recipe import Recipe
-from dikast.corpus.pipeline.stage import SHOWN, Asking, StageReport, Task, run_stage
+from dikast.corpus.pipeline.stage import OTHERWISE, SHOWN, Asking, StageReport, Task, run_stage
 from dikast.engines.base import Engine
 from dikast.engines.http.prices import Price
 
@@ -96,7 +96,7 @@ class BuildRun:
         """
         rounds = [stage for stage in self.built.stages if _ROUND.sub("", stage.name) == _ROUND.sub("", name)]
         for stages in (self.built.stages, rounds):
-            rejects = sum(stage.rejects for stage in stages)
+            rejects = sum(stage.rejects - stage.rejected[OTHERWISE] for stage in stages)
             if self.recipe.stop_after_rejects >= 1 or rejects < SHOWN or any(stage.accepted for stage in stages):
                 continue
             shown = "\n".join(f"  {each}" for each in [each for stage in stages for each in stage.examples][:SHOWN])

@@ -35,10 +35,10 @@ class Recipe:
     """What to build: the keys that all recipes share, and `options`, those of one recipe, at the same level in YAML.
 
     `seed` determines all draws. `tries`: the most replies asked for until one can be read. `stop_after_rejects`: the
-    share of rejected replies, 0 to 1, above which a stage stops. `language`: of the texts, "" for the teacher's choice.
-    `temperature` and `max_tokens` of each reply. `tolerance`: how far, as a share, a response's length may be from the
-    requested one. `near` drops near duplicates; `against` are benchmark files whose texts are dropped. Relative paths
-    start at `folder`.
+    share of rejected replies, 0 to 1, above which a stage stops; it may change between runs into one folder.
+    `language`: of the texts, "" for the teacher's choice. `temperature` and `max_tokens` of each reply. `tolerance`:
+    how far, as a share, a response's length may be from the requested one. `near` drops near duplicates; `against` are
+    benchmark files whose texts are dropped. Relative paths start at `folder`.
 
     Keys for writing the finished items, and others that may change between runs into one folder: `family_share` and
     `topic_share` are the largest shares of the rows that one seed family and one topic may have; `length_r` is the

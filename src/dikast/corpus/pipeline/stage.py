@@ -22,6 +22,7 @@ from dikast.engines.base import Completion, Engine, Request, Sampling
 from dikast.prompts.render import Slots, render
 
 _LEAST = 20  # answers before the share of rejected replies can stop a stage
+OTHERWISE = "graded otherwise the second time"  # of a reply that can be used: its response is written again
 SHOWN = 3  # rejected replies that an error quotes
 _HEADING = "==[ {} ]=="
 _MOST_OBJECTS = 200

@@ -212,10 +212,11 @@ def _item(case: Case, evaluation: Evaluation, rubric: Rubric, shown: tuple[int, 
 
 def _judgement_reader(recipe: Recipe, item: Item, evaluation: Evaluation, rubric: Rubric) -> Any:
     def read(text: str) -> list[Record]:
-        parsed = parse_reply("arena", text, ARENA) if evaluation.pair else evaluation.form.parse(text, rubric)
+        head, _, below = text.strip().partition("\n") if evaluation.relative else (text, "", "")
+        parsed = parse_reply("arena", text, ARENA) if evaluation.pair else evaluation.form.parse(head, rubric)
         if parsed.label is None:
             raise Rejected("no verdict", parsed.reason)
-        reasons = (parsed.feedback.partition("\n")[2] if evaluation.relative else parsed.feedback).strip()
+        reasons = (below if evaluation.relative else parsed.feedback).strip()
         if not reasons:
             raise Rejected("no justification", "the explanation is missing")
         in_language(recipe.language, explanation=reasons)
@@ -227,10 +228,12 @@ def _judgement_reader(recipe: Recipe, item: Item, evaluation: Evaluation, rubric
             said = DIALECTS["critic"].read(reasons, Target(rubric.scale)).stated
             if said is not None:
                 raise Rejected("the feedback names a score", f"the explanation names a score ({said.said!r})")
+            if evaluation.relative and first_score(reasons) is not None:
+                raise Rejected("the feedback names a score", "the explanation has another line of two scores")
             gold = {"score": plain(rubric.scale.value(parsed.label)), **gold}
         meta = {**item.meta, "recipe": recipe.recipe, "teacher": recipe.teacher}
         if evaluation.relative:
-            meta["prompt"] = {**meta["prompt"], "reference": _of_reference(text, rubric)}
+            meta["prompt"] = {**meta["prompt"], "reference": _of_reference(head, rubric)}
         return [item_to(_carrying(replace(item, gold=gold, meta=meta), evaluation, rubric))]
 
     return read

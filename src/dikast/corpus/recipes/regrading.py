@@ -15,12 +15,11 @@ from dikast.corpus.dedup.text_dedup import Index
 from dikast.corpus.pipeline.build_run import BuildRun
 from dikast.corpus.pipeline.journal import accepted, finished
 from dikast.corpus.pipeline.recipe import Recipe
-from dikast.corpus.pipeline.stage import Rejected, Task
+from dikast.corpus.pipeline.stage import OTHERWISE, Rejected, Task
 from dikast.prompts.format import load_format
 
 Record = dict[str, Any]
 ItemOf = Callable[[Record, Recipe, str], Item]
-OTHERWISE = "graded otherwise the second time"
 
 
 def graded_responses(
