@@ -450,6 +450,11 @@ def test_another_recipe_s_folder_is_refused(tmp_path: Path) -> None:
     build(load_recipe(recipe(tmp_path, rubrics=1, instructions=1)), tmp_path / "out")
     with pytest.raises(UserError, match=r"another recipe \(seed, rubrics differ\)"):
         build(load_recipe(recipe(tmp_path, rubrics=2, instructions=1, seed=3)), tmp_path / "out")
+    kept = orjson.loads((tmp_path / "out" / "build.json").read_bytes())
+    kept["teacher"]["version"] = "worlds/0"
+    write_checked(tmp_path / "out" / "build.json", orjson.dumps(kept))
+    with pytest.raises(UserError, match=r"another version of Dikast, whose worlds differ \(worlds/0, now worlds/\d\)"):
+        build(load_recipe(recipe(tmp_path, rubrics=1, instructions=1)), tmp_path / "out")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "notes.txt").write_text("mine")
     with pytest.raises(UserError, match="not a build"):

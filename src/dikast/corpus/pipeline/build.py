@@ -133,7 +133,7 @@ def _claim(folder: Path, recipe: Recipe, engine: Engine) -> list[str]:
             told["prompts"] = before.get("prompts", told["prompts"])
         now = orjson.loads(orjson.dumps(told))
         if before is not None:  # when a build stops decides nothing that is asked
-            before["recipe"] = (before.get("recipe") or {}) | {"stop_after_rejects": recipe.stop_after_rejects}
+            before["recipe"] = before["recipe"] | {"stop_after_rejects": recipe.stop_after_rejects}
             before["hash"] = now["hash"]
         if before is None:  # a task's key covers recipe, teacher and prompt, so no answer is taken for that of another
             notes.append(f"{LOCK} was damaged or gone and is written anew; answers of another recipe are not used")
@@ -147,6 +147,12 @@ def _claim(folder: Path, recipe: Recipe, engine: Engine) -> list[str]:
                 raise UserError(
                     f"{folder}: was begun with another version of Dikast, whose prompts differ ({prompts}): name a new"
                     " folder, or finish it with that version"
+                )
+            was, version = ((each.get("teacher") or {}).get("version") for each in (before or now, now))
+            if recipe.world and differs == ["teacher"] and was != version:
+                raise UserError(
+                    f"{folder}: was begun with another version of Dikast, whose worlds differ ({was}, now {version}):"
+                    " name a new folder, or finish it with that version"
                 )
             raise UserError(f"{folder}: was built by another recipe ({', '.join(keys)} differ); name a new folder")
         _check_inputs(folder, recipe, inputs, (before or {}).get("inputs"))
