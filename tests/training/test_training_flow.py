@@ -19,6 +19,7 @@ from dikast.core.records import read_items, write_items
 from dikast.corpus.convert import convert_file
 from dikast.corpus.pipeline.build import build
 from dikast.corpus.pipeline.recipe_file import load_recipe
+from dikast.corpus.sources.evaluation_prompts import pool
 from dikast.corpus.sources.pair_templates import templates
 from dikast.engines.local.loading import load
 from dikast.engines.local.source import ModelSource
@@ -257,6 +258,17 @@ def test_ablations_hold_for_own_prompts(corpora: Path, tiny: Callable[[str], Pat
     for example in bare:
         assert len(example.reply.text.splitlines()) == 1
         assert items[example.id.split("/")[0]].rubric.criterion not in asked(example)  # type: ignore[union-attr]
+
+
+def test_a_reference_that_is_scored_too_is_not_left_out(tiny: Callable[[str], Path], tmp_path: Path) -> None:
+    [evaluation, *_] = pool(["relative"])
+    told = {"family": "relative", "name": evaluation.name, "hash": evaluation.hash, "reference": "9"}
+    item = Item.of("What is it?", "A cat.", id="c", rubric=evaluation.rubric, reference="A grey tom.",
+                   gold={"score": 7, "feedback": "It leaves out the colour."}, meta={"prompt": told})  # fmt: skip
+    write_items(tmp_path / "items.jsonl", [item])
+    [made] = examples(config_of(tiny("llava"), augment={"drop_reference": 1.0}), str(tmp_path / "items.jsonl"))
+    assert made.reply.text.startswith("9 7\n")
+    assert "A grey tom." in asked(made)
 
 
 def test_feedback_can_be_left_out_where_gold_has_claims(tiny: Callable[[str], Path], tmp_path: Path) -> None:

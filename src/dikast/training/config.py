@@ -47,10 +47,11 @@ class Augment:
     """Data augmentation: changes to items, drawn from the seed and the item's id.
 
     `swap`: the order in which a pair is shown: `random`, `both` (each pair twice), or `none` (as in the data). The
-    others are probabilities: `drop_reference`; `drop_rubric` (ask by the scale alone); `drop_feedback` (teach the
-    verdict without its prose); `permute_levels` (shuffle the rubric's level descriptions);
-    `other_words` (replace, misspell or drop words of these descriptions, see `rubric_augmentation`); `blank` (an extra
-    example with grey images, whose gold is the worst label with every claim unclear, and a tie for a pair).
+    others are probabilities: `drop_reference` (unless its score is asked for too); `drop_rubric` (ask by the scale
+    alone); `drop_feedback` (teach the verdict without its prose); `permute_levels` (shuffle the rubric's level
+    descriptions); `other_words` (replace, misspell or drop words of these descriptions, see `rubric_augmentation`);
+    `blank` (an extra example with grey images, whose gold is the worst label with every claim unclear, and a tie for a
+    pair).
     """
 
     swap: Literal["random", "both", "none"] = "random"

@@ -28,6 +28,11 @@ class OwnPrompt:
         """The format that asks."""
         return self.source.form
 
+    @property
+    def scores_reference(self) -> bool:
+        """Whether the reply has a score of the reference, which is then part of what is asked."""
+        return isinstance(self.source, Evaluation) and self.source.relative
+
     def target(
         self, item: Item, gold: Gold, rubric: Rubric, responses: tuple[int, ...], *, prose: bool = True
     ) -> Reply:
