@@ -259,6 +259,10 @@ def test_the_label_of_a_verdict_is_not_gold_for_its_score(tmp_path: Path) -> Non
         audit = dikast.audit(source, draws=20)
         assert "failures" in audit
         assert "agreement" not in audit
+    compared = dikast.compare(pairs(4), "mock:oracle", "helpfulness", out=tmp_path / "pairs")
+    for source in ([verdict.record() for verdict in compared], compared.folder / "verdicts.jsonl"):
+        with pytest.raises(UserError, match=r"without scores, as those of pairs: give the run's folder"):
+            dikast.audit(source)
     named = [record | {"human": record["score"]} for record in records]
     assert dikast.audit(named, draws=20)["agreement"].estimate("exact").value == 1
 

@@ -202,6 +202,11 @@ def _judge(usable: Sequence[str], gold: Sequence[str], seen: Mapping[str, _Seen]
     rest = [name for name in usable if name not in gold and plain_name(name) not in others]
     rest = [name for name in rest if not (PEOPLE.fullmatch(plain_name(name)) and _names_people(name, usable, seen))]
     rest = sorted((name for name in rest if seen[name].is_likely), key=lambda name: not seen[name].numbers)
+    if seen.keys() >= _OF_RECORDS:
+        raise UserError(
+            f"{plan.file}: a run's own records of verdicts without scores, as those of pairs: give the run's folder, "
+            "which tells the order of each pair and gold; or say that the labels are meant: --score label"
+        )
     if not rest and not gold:
         raise UserError(
             f"{plan.file}: no column holds verdicts (numbers, or few words); the columns are {_joined(seen)}: "
