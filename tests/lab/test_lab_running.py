@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 import orjson
 import pytest
 
+from dikast.audit.estimate import Estimate
 from dikast.audit.statistics.intervals import Resampling
 from dikast.core.errors import UserError
 from dikast.lab.experiment import Experiment, load_experiment, merged
@@ -71,6 +73,14 @@ def test_items_without_gold_are_refused_before_anything_is_taught(tmp_path: Path
     with pytest.raises(UserError, match="has no item with gold"):
         run_experiments([load_experiment(path)], tmp_path / "lab")
     assert not (tmp_path / "lab" / "judges").exists()
+
+
+@pytest.mark.parametrize("other", [{"judge": None, "draw": 1}, {"judge": None, "budget": {"tokens": 9}}])
+def test_an_arm_with_the_runs_of_another_is_refused(tmp_path: Path, other: dict[str, Any]) -> None:
+    path = written(tmp_path, arms={"poor": other})
+    with pytest.raises(UserError, match=r"arms.poor: changes nothing: its runs are those of 'good'"):
+        run_experiments([load_experiment(path)], tmp_path / "lab")
+    assert not (tmp_path / "lab" / "mine").exists()
 
 
 @pytest.mark.slow
@@ -232,6 +242,17 @@ def test_reversals_are_widened_for_all_slices_of_all_effects(tmp_path: Path, mon
     assert {each.slice for each in found.reversals} == {"aspect minus"}
     assert found.slices == 6  # two aspects and a phrase, of two effects
     assert {round(each.estimate.level, 6) for each in found.reversals} == {round(1 - 0.05 / 6, 6)}
+    assert "Reversals (of 6 slices" in to_markdown([found])
+
+
+def test_without_an_interval_no_reversal_is_said_to_be_absent(tmp_path: Path) -> None:
+    base = {**TRAIN, "budget": {"tokens": 12_000}}
+    one = load_experiment(written(tmp_path, base=base, arms={"poor": {"judge": None, "draw": 1}}))
+    alone = {"gain": Estimate(0.3, 60, note="one seed")}
+    found = Finding(one, (1,), alone, {}, "cannot tell at this size", "one seed", slices=8, cost=defaultdict(float))
+    for page in (to_markdown([found]), lab_page([found])):
+        assert "Reversals: not looked for, since no effect has an interval." in page
+        assert "none." not in page
 
 
 @pytest.mark.parametrize("held", [{"items": "some.jsonl", "world": None, "n": None}, {"world": {"seed": 5}}])

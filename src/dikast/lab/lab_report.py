@@ -1,5 +1,6 @@
 """The findings of the lab as Markdown and as JSON values; all contents come from run folders."""
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -14,8 +15,10 @@ NOTICE = (
 HOW = (
     "A verdict follows from a rule that was written before the first run: the claim holds, or fails, where the whole 95"
     " % interval lies in the region named; otherwise the size is too small to decide. Intervals of trained judges"
-    " combine the variance over items, which all arms and seeds share, with that over seeds; intervals of other judges"
-    " are over items alone. A judge trained with one seed has no interval, and no verdict."
+    " combine the variance over items, which all arms and seeds share, with that over seeds. Intervals of other judges"
+    " are over items alone: their seeds draw other items, and the verdict is about that one judge. A judge trained with"
+    " one seed has no interval, and no verdict: what it shows may be chance alone. A claim also fails where an effect"
+    " is there and smaller than its rule asks."
 )
 
 
@@ -143,7 +146,9 @@ def rule(each: Finding) -> str:
 
 
 def reversals_told(each: Finding) -> str:
-    """The slices in which an effect has the other sign, in one sentence."""
+    """The slices in which an effect has the other sign, in one sentence; without an interval none can be told."""
+    if all(math.isnan(effect.low) for effect in each.effects.values()):
+        return "Reversals: not looked for, since no effect has an interval."
     told = [f"{one.effect} in {one.slice}: {one.estimate:.3f}" for one in each.reversals]
     looked = f"{counted(each.slices, 'slice')} by aspect and phrase of the rubric, intervals widened for their number"
     return f"Reversals (of {looked}): {'; '.join(told) or 'none'}."

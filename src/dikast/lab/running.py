@@ -27,14 +27,15 @@ def run_experiments(
 
     `out` gets `NAME/experiment.json` (the plan as fixed before the first run, and the paths of the runs), `items/`,
     `judges/` and `runs/`, ordinary run folders. `jobs` processes work at a time, each with one thread on a CPU.
-    UserError where a file has changed since its first run, and where a set has no gold that a figure needs, before
-    anything is trained; RunError for arms that failed, after the others are done.
+    UserError where a file has changed since its first run, where two arms have the same runs, and where a set has no
+    gold that a figure needs, before anything is trained; RunError for arms that failed, after the others are done.
     """
     folder = Path(out)
     with one_writer(folder, "running experiments"):
         groups: dict[str, list[Stage]] = {}
         for experiment in experiments:
             runs = runs_of(experiment, experiment.written.seeds[: seeds or None])
+            _check_apart(experiment, runs)
             _fix(experiment, runs, folder)
             held = {stage.items.name: stage.items for stage in runs.values()}
             _each([[stage] for stage in held.values()], folder, jobs, say)
@@ -52,6 +53,18 @@ def run_experiments(
         merging = [group for group in groups.values() if isinstance(group[0], MergeStage)]
         _each([group for group in groups.values() if group not in merging], folder, jobs, say)
         _each(merging, folder, jobs, say)  # of judges that are there now
+
+
+def _check_apart(experiment: Experiment, runs: dict[tuple[str, int, str], RunStage]) -> None:
+    """UserError for an arm whose runs are those of another arm, so that their difference is 0 by definition."""
+    seen: dict[tuple[tuple[str, str], ...], str] = {}
+    for arm in experiment.arms:
+        told = tuple((held, stage.name) for (name, _, held), stage in runs.items() if name == arm)
+        if (before := seen.setdefault(told, arm)) != arm:
+            raise UserError(
+                f"{experiment.name}: arms.{arm}: changes nothing: its runs are those of {before!r} ('draw', 'data' and"
+                " 'budget' matter only where the arm trains a judge)"
+            )
 
 
 def _fix(experiment: Experiment, runs: dict[tuple[str, int, str], RunStage], out: Path) -> None:
