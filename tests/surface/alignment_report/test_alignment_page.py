@@ -73,9 +73,11 @@ def test_one_sentence_says_what_happened() -> None:
     assert "did not clearly change" in told(figure(0.22, 0.02))
     assert "fell: from 0.200 to 0.100" in told(figure(0.1, -0.1))
     assert told(figure(0.1, -0.1), stopped="it grew").endswith("in pairs; it was stopped: it grew.")
-    assert sentence({}, [{"round": 0, "held_out": {"reward": figure(0.3)}}]) == (
-        "No round has been measured; the judge's own reward on 24 held-out prompts is 0.300."
-    )
+    start = {"round": 0, "held_out": {"reward": figure(0.3)}}
+    begun = "No round has been measured; the judge's own reward on 24 held-out prompts is 0.300"
+    assert sentence({}, [start]) == f"{begun}; it is not finished."
+    tied = {"round": 1, "held_out": {}, "stopped": "no prompt gave a pair"}
+    assert sentence({"policy": "p"}, [start, tied]) == f"{begun}; it was stopped: no prompt gave a pair."
 
 
 def test_the_light_is_that_of_the_model_that_is_kept() -> None:

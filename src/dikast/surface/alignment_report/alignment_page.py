@@ -140,8 +140,11 @@ def sentence(report: Mapping[str, Any], rounds: Sequence[Mapping[str, Any]]) -> 
     last, done = measured[-1], len(measured) - 1
     name, told = next(each for each in _DECIDING.items() if each[0] in first["held_out"])
     before, after = first["held_out"][name], last["held_out"].get(name)
+    stopped = report.get("stopped") or next((each["stopped"] for each in rounds if each.get("stopped")), "")
+    end = f"; it was stopped: {stopped}." if stopped else "." if report else "; it is not finished."
     if done == 0 or after is None:
-        return f"No round has been measured; {told} on {before['n']} held-out prompts is {_number_of(before['value'])}."
+        number = _number_of(before["value"])
+        return f"No round has been measured; {told} on {before['n']} held-out prompts is {number}{end}"
     change = after.get("change") or {}
     low, high = change.get("low"), change.get("high")
     unclear = low is None or high is None or low <= 0 <= high
@@ -152,8 +155,7 @@ def sentence(report: Mapping[str, Any], rounds: Sequence[Mapping[str, Any]]) -> 
         f"In {rounds_told} {told} on {after['n']} held-out prompts {way}: from {_number_of(before['value'])} to"
         f" {_number_of(after['value'])}{ends}"
     )
-    stopped = report.get("stopped") or next((each["stopped"] for each in rounds if each.get("stopped")), "")
-    return text + (f"; it was stopped: {stopped}." if stopped else "." if report else "; it is not finished.")
+    return text + end
 
 
 def verdict(report: Mapping[str, Any], rounds: Sequence[Mapping[str, Any]]) -> Conclusion:
