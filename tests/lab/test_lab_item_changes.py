@@ -1,18 +1,22 @@
 """What experiments change in items."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from dikast.core.errors import UserError
 from dikast.core.item import Item
+from dikast.core.media import load_image
 from dikast.core.part import text_of
+from dikast.core.records import read_items
 from dikast.core.rubric import Rubric
 from dikast.core.scale import Scale
 from dikast.lab.item_changes import ATTACKS, FILLER, Change, changed
 from dikast.worlds.make import make
 from dikast.worlds.settings import Settings
 from dikast.worlds.teach import lesson
+from dikast.worlds.write import write_world
 
 
 def scale_of(item: Item) -> Scale:
@@ -93,3 +97,33 @@ def test_praise_finds_nothing_wrong() -> None:
     bare = replace(ITEMS[0], gold={"score": 1.0, "label": "1"})
     with pytest.raises(UserError, match="has no gold feedback to change"):
         changed([bare], Change(feedback="praise"), 0)
+
+
+def test_prose_says_what_the_gold_says() -> None:
+    plain = Settings(domain="text", split="language", seed=3, form=0, aspects=("fact",))
+    items = [lesson(sample) for sample in make(plain, 40)]
+    for before, after in zip(items, changed(items, Change(feedback="prose"), 0), strict=True):
+        told, claims = after.gold["feedback"], before.gold["claims"]
+        assert all(f'"{claim["text"]}" is ' in told for claim in claims)
+        assert told.count(" is right.") == sum(claim["verdict"] == "right" for claim in claims)
+        assert f"In all the answer loses {before.gold['penalty']} point" in told
+        assert told.endswith(f"the grade is {before.gold['label']}.")
+        assert {**after.gold, "feedback": ""} == {**before.gold, "feedback": ""}
+    formal = [lesson(sample) for sample in make(Settings(domain="text", seed=3, form=100), 40)]
+    with pytest.raises(UserError, match=r"does not follow from its claims alone.*\(form: 0"):
+        changed(formal, Change(feedback="prose"), 0)
+
+
+def test_a_share_of_the_items_is_shown_grey_pictures(tmp_path: Path) -> None:
+    file = write_world(Settings(domain="scenes", seed=3), 60, tmp_path / "world").files[0]
+    items = list(read_items(str(file)))
+    after = changed(items, Change(blank=0.5), 0)
+    grey = 0
+    for one, other in zip(items, after, strict=True):
+        assert replace(other, instruction=one.instruction) == one  # gold, too, is what it was
+        (seen,), (shown,) = one.images, other.images
+        if shown != seen:
+            grey += 1
+            assert load_image(shown).size == load_image(seen).size
+            assert load_image(shown).picture.getcolors() == [(96 * 96, (128, 128, 128))]
+    assert 18 <= grey <= 42  # 30 are expected; the standard deviation is 3.9

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+import orjson
 import pytest
 
 from dikast.core.errors import DataError, UserError
@@ -53,6 +54,34 @@ def test_a_merged_judge_is_that_of_its_arms() -> None:
         assert merged.judges == tuple(runs[arm, seed, "charts"].judge for arm in ("single", "pairs"))
         assert merged.name != runs["linear", seed, "charts"].judge.name  # type: ignore[union-attr]
         assert runs["ties", seed, "charts"].items == runs["joint", seed, "charts"].items
+
+
+def test_experiments_share_the_judges_that_are_the_same() -> None:
+    arms = {"feedback-order": "feedback first", "long-lessons": "short", "domain-left-out": "things left out"}
+    judges = {
+        run.judge.name
+        for name, wanted in arms.items()
+        for (arm, _, _), run in runs_of(load_experiment(name), (1,)).items()
+        if arm == wanted and run.judge is not None
+    }
+    assert len(judges) == 1
+
+
+@pytest.mark.slow
+def test_every_format_of_an_experiment_is_taught_and_graded_in(tmp_path: Path) -> None:
+    """One step, after which replies are not yet right."""
+    few = {"data": {"lessons": {"n": 16}}, "budget": {"tokens": None, "examples": 16}, "held": {"other": {"n": 6}}}
+    experiment = load_experiment("feedback-order", few)
+    run_experiments([experiment], tmp_path, seeds=1, jobs=2)
+    told = {
+        arm: orjson.loads((run.folder(tmp_path) / "summary.json").read_bytes())
+        for (arm, _, _), run in runs_of(experiment, (1,)).items()
+    }
+    assert {arm: each["format"] for arm, each in told.items()} == {
+        "feedback first": "scout", "score first": "scout-score-first", "score only": "scout",
+        "prose first": "scout-prose",
+    }  # fmt: skip
+    assert {each["asked"] for each in told.values()} == {6}
 
 
 @pytest.mark.slow

@@ -69,6 +69,8 @@ REPLIES = {
     "choice-only": ("Verdict: tie", "tie"),
     "json-pairwise": ('{"feedback": "The first miscounts.", "verdict": "A"}', "first"),
     "scout": ("Claim: there are two cats\nFinding: wrong - three are seen\nLost: 1\nVerdict: 1", "1"),
+    "scout-prose": ('"There are two cats" is wrong.\nVerdict: 1', "1"),
+    "scout-score-first": ("Verdict: 1\nClaim: there are two cats\nFinding: wrong", "1"),
     "scout-pairs": ("First\nLost: 1\nGrade: 4\nSecond\nLost: 0\nGrade: 5\nVerdict: second", "second"),
     "verbatim": ("It miscounts by one. [RESULT] 2", "2"),
 }

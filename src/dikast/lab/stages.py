@@ -39,7 +39,7 @@ ITEMS = "items.jsonl"
 COST = "cost.json"
 TAUGHT_SEED, HELD_SEED = 1_000, 500_000  # first seeds of training items, and of held-out items
 _SHOWN = 12  # digits of a name
-_LATER = ("different_rubrics",)
+_LATER = ("different_rubrics", "blank")  # settings of items and of their changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,8 +345,12 @@ def _timed(folder: Path, doing: str) -> Iterator[dict[str, Any]]:
 
 def _as_before(told: Items) -> dict[str, Any]:
     """The settings of items, without those that came later where nothing is set, so that folders stay the same."""
-    found = dataclasses.asdict(told)
-    return {name: value for name, value in found.items() if name not in _LATER or value}
+
+    def kept(settings: dict[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in settings.items() if name not in _LATER or value}
+
+    found = kept(dataclasses.asdict(told))
+    return {**found, "change": kept(found["change"])}
 
 
 def _name(*parts: Any) -> str:

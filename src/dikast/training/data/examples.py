@@ -290,11 +290,12 @@ def _blanked(item: Item) -> Item | None:
     shown = [part for turn in item.instruction for part in turn.content] + list(item.context or ())
     if not any(isinstance(part, Image | Video) for part in shown) or item.meta.get("needs", "image") != "image":
         return None
-    turns = tuple(Turn(turn.role, _greyed(turn.content)) for turn in item.instruction)
-    return replace(item, instruction=turns, context=_greyed(item.context) if item.context else None)
+    turns = tuple(Turn(turn.role, greyed(turn.content)) for turn in item.instruction)
+    return replace(item, instruction=turns, context=greyed(item.context) if item.context else None)
 
 
-def _greyed(content: Content) -> Content:
+def greyed(content: Content) -> Content:
+    """The content with pictures and frames all grey, of the same size."""
     parts: list[Any] = []
     for part in content:
         if isinstance(part, Image):
