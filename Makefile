@@ -10,7 +10,7 @@ COMPILE := $(BIN)/python -m compileall -q -j 2 src
 ROOM := $(shell df -Pk /dev/shm 2> /dev/null | awk 'NR == 2 && $$4 > 8000000 {print "PYTEST_DEBUG_TEMPROOT=/dev/shm"}')
 PYTEST := PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 $(ROOM) $(BIN)/python -m pytest -n $(WORKERS)
 
-.PHONY: demo check docs test slow soak vllm ray stores gpu bench lab scout scout-twins scout-gpu align clean
+.PHONY: demo check docs test slow soak vllm ray stores gpu bench lab scout scout-twins scout-gpu align align-questions clean
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -145,10 +145,15 @@ scout-gpu: .venv/ready
 	    $(BIN)/dikast train sft --config recipes/scout-gpu/$$stage.yaml || exit 1; done; done
 	$(BIN)/dikast train release build/scout-gpu/3-words/model --out build/scout-gpu/model
 
-# A judge as the only teacher: arms that differ in the judge alone, three seeds. The comparisons of `scout` are a run of their
-# own. Whatever is finished is kept, and the same command goes on.
+# A judge as the only teacher: arms that differ in the judge alone, three seeds. Whatever is finished is kept, and the same
+# command goes on.
 align: .venv/ready
 	$(KEPT) OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.align --tune
+
+# Side questions of `align`, one seed: claims against whole responses, clips, beta, K, rounds, round robins. It goes on from what
+# `make align` left.
+align-questions: .venv/ready
+	$(KEPT) OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.align_questions
 
 clean:
 	rm -rf .venv .vllm .ray .stores .inspect .mypy_cache .ruff_cache .pytest_cache

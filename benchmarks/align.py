@@ -10,7 +10,7 @@ prompts of its own (`--tune`). Everything that is finished is kept under `--out`
 import argparse
 import dataclasses
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ from dikast.alignment.policy_samples import Draw
 from dikast.core.item import Item, item_to
 from dikast.core.part import text_of
 from dikast.core.records import read_items, write_records
-from dikast.engines.base import Sampling
+from dikast.engines.base import Engine, Sampling
 from dikast.training.config import load_config
 from dikast.training.models.scratch import SIZES, new_judge
 from dikast.training.sft import sft
@@ -122,11 +122,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     table = "\n".join(tables(out, rate, given.budget))
     print(table)
     if given.write:
-        begin = BEGIN.format(given.budget)
-        before, found, rest = PAGE.read_text("utf-8").partition(begin)
-        if not found:
-            parser.error(f"{PAGE} has no line {begin!r} to write the tables after")
-        PAGE.write_text(f"{before}{begin}\n{table}\n{END}{rest.partition(END)[2]}", "utf-8")
+        write(table, BEGIN.format(given.budget))
+
+
+def write(table: str, begin: str) -> None:
+    """Put the tables into the page, between the line `begin` and the next `END`."""
+    before, found, rest = PAGE.read_text("utf-8").partition(begin)
+    if not found:
+        raise SystemExit(f"{PAGE} has no line {begin!r} to write the tables after")
+    PAGE.write_text(f"{before}{begin}\n{table}\n{END}{rest.partition(END)[2]}", "utf-8")
 
 
 def world(out: Path, name: str, n: int, budget: Budget) -> Path:
@@ -221,22 +225,30 @@ def run(
     """One arm with one seed: an ordinary alignment."""
     judge, schedule = ARMS[arm]
     folder = out / (f"tune-{rate:g}" if tuning else f"rate-{rate:g}/{arm}-{seed}")
-    if (folder / "report.json").is_file():
-        done: dict[str, Any] = json.loads((folder / "report.json").read_text("utf-8"))
-        return done
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    training = out / f"training-{rate:g}.yaml"
-    settings = {"learning_rate": rate, "epochs": budget.epochs, "batch_size": 16, "device": "cpu", "warmup": 0.1}
-    training.write_text(yaml.safe_dump(settings), "utf-8")
     names = ("tuning", "tuning-held") if tuning else ("prompts", "held")
-    sizes = (budget.prompts, budget.held)
-    files = [world(out, name, n, budget) for name, n in zip(names, sizes, strict=True)]
+    files = [world(out, name, n, budget) for name, n in zip(names, (budget.prompts, budget.held), strict=True)]
     options = AlignOptions(
         policy=str(policy), judge=judge, prompts=files[0], held_out=files[1], out=folder, rounds=budget.rounds,
-        samples=budget.samples, schedule=schedule, max_tokens=budget.max_tokens, seed=seed, training=training,
-        most_kl=MOST_KL,
+        samples=budget.samples, schedule=schedule, max_tokens=budget.max_tokens, seed=seed, most_kl=MOST_KL,
+        training=out / f"training-{rate:g}.yaml",
     )  # fmt: skip
-    return align(options, tell=lambda line: print(f"{folder.name} {line}", flush=True))
+    return aligned(options, training_of(budget, rate))
+
+
+def training_of(budget: Budget, rate: float) -> dict[str, Any]:
+    """The settings of every arm's training."""
+    return {"learning_rate": rate, "epochs": budget.epochs, "batch_size": 16, "device": "cpu", "warmup": 0.1}
+
+
+def aligned(options: AlignOptions, training: Mapping[str, Any], judge: Engine | None = None) -> dict[str, Any]:
+    """The report of an alignment, which is run if it is not finished; `options.training` is where settings go."""
+    if (options.out / "report.json").is_file():
+        done: dict[str, Any] = json.loads((options.out / "report.json").read_text("utf-8"))
+        return done
+    assert options.training is not None
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.training.write_text(yaml.safe_dump(dict(training)), "utf-8")
+    return align(options, judge=judge, tell=lambda line: print(f"{options.out.name} {line}", flush=True))
 
 
 def tuned(out: Path, budget: Budget) -> float:
@@ -307,15 +319,16 @@ def tables(out: Path, rate: float, budget: str) -> list[str]:
 
 def _claims(out: Path, arms: Sequence[Arm]) -> list[str]:
     folders = [folder / "round-1" for arm in arms if arm.name == "scout" for folder in arm.folders]
-    return claims_table(folders, _prompts(out, "prompts")) if folders else []
+    return claims_table(folders, prompts_of(out, "prompts")) if folders else []
 
 
 def _stages(out: Path) -> list[str]:
     stages = {stage: files for stage in STAGES if (files := sorted(out.glob(f"policy-*/{stage}/{SAID}")))}
-    return stages_table(stages, _prompts(out, "tuning")) if stages else []
+    return stages_table(stages, prompts_of(out, "tuning")) if stages else []
 
 
-def _prompts(out: Path, name: str) -> dict[str, Item]:
+def prompts_of(out: Path, name: str) -> dict[str, Item]:
+    """The prompts of a `world` by id, with the scenes that they show."""
     return {item.id: item for item in read_items(str(out / "data" / name / "readable.jsonl"))}
 
 

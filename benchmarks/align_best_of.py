@@ -59,16 +59,21 @@ def replies(policy: Path, prompts: Sequence[Item], draw: Draw, file: Path) -> No
 
 def curves(folders: Sequence[Path]) -> Mapping[str, Callable[[int], Rows]]:
     """For each chooser the gold of its best of N, by prompt, over all seeds."""
-    return {name: partial(_curve, folders, name.replace(", ", "-").replace(" ", "-")) for name in CHOOSERS}
+    return {name: partial(curve, folders, partial(_grades, name)) for name in CHOOSERS}
 
 
-def _curve(folders: Sequence[Path], name: str, n: int) -> Rows:
+def curve(folders: Sequence[Path], rewards: Callable[[Path], Mapping[str, Sequence[float | None]]], n: int) -> Rows:
+    """The gold of the best of `n`, by prompt, over all seeds. rewards: by prompt, those of a folder's replies."""
     found = Rows([], [])
     for folder in folders:
-        graded = grades_of(folder / name)
+        graded = rewards(folder)
         for item in read_items(str(folder / "samples.jsonl")):
-            rewards = graded.get(item.id, [])
-            if len(rewards) == REPLIES and None not in rewards:
+            values = graded.get(item.id, [])
+            if len(values) == REPLIES and None not in values:
                 found.ids.append(item.id)
-                found.values.append(best_of([value or 0.0 for value in rewards], golds_of(item), n))
+                found.values.append(best_of([value or 0.0 for value in values], golds_of(item), n))
     return found
+
+
+def _grades(name: str, folder: Path) -> Mapping[str, Sequence[float | None]]:
+    return grades_of(folder / name.replace(", ", "-").replace(" ", "-"))

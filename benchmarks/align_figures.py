@@ -21,6 +21,7 @@ from dikast.core.records import read_items
 from dikast.core.rubric import Rubric
 
 HOW = Resampling(draws=4000)
+STEPS = ("sample", "judge", "train", "measure")
 
 
 class Rows(NamedTuple):
@@ -243,19 +244,24 @@ def correlation(replies: Sequence[tuple[str, float, float]]) -> Estimate:
 
 def seconds_table(arms: Sequence[Arm]) -> list[str]:
     """CPU seconds of an arm by step, the mean of its seeds, and what the judge was asked."""
-    steps = ("sample", "judge", "train", "measure")
     lines = [
-        f"| arm | {' | '.join(steps)} | all | questions to the judge | tokens |",
+        f"| arm | {' | '.join(STEPS)} | all | questions to the judge | tokens |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for arm in arms:
-        rounds, seeds = [each for report in arm.reports for each in report["rounds"]], len(arm.reports)
-        spent = [sum(each["seconds"].get(step, {}).get("cpu", 0.0) for each in rounds) / seeds for step in steps]
-        asked = [sum(each.get(name, 0) + each["asked_held_out"].get(name, 0) for each in rounds) / seeds
-                 for name in ("calls", "tokens")]  # fmt: skip
-        cells = [f"{value:.0f}" for value in [*spent, sum(spent)]] + [f"{value:,.0f}" for value in asked]
+        seconds, asked = spent(arm)
+        cells = [f"{value:.0f}" for value in [*seconds, sum(seconds)]] + [f"{value:,.0f}" for value in asked]
         lines.append(f"| {arm.name} | {' | '.join(cells)} |")
     return lines
+
+
+def spent(arm: Arm) -> tuple[list[float], list[float]]:
+    """CPU seconds of an arm by step, and the questions and tokens of its judge, each the mean of its seeds."""
+    rounds, seeds = [each for report in arm.reports for each in report["rounds"]], len(arm.reports)
+    seconds = [sum(each["seconds"].get(step, {}).get("cpu", 0.0) for each in rounds) / seeds for step in STEPS]
+    asked = [sum(each.get(name, 0) + each["asked_held_out"].get(name, 0) for each in rounds) / seeds
+             for name in ("calls", "tokens")]  # fmt: skip
+    return seconds, asked
 
 
 def best_of_table(curves: Mapping[str, Callable[[int], Rows]], sizes: Sequence[int]) -> list[str]:

@@ -20,7 +20,9 @@ from dikast.alignment.align_options import AlignOptions
 from dikast.core.errors import DataError, RunError, TooManyMissing, UserError
 from dikast.core.output_folder import one_writer
 from dikast.core.records import read_items
+from dikast.core.rubric import Rubric
 from dikast.core.runs.run_files import changed_files
+from dikast.engines.spec import open_engine
 from runs import dikast_here, files_in, fill, flips, nursery, small_disk
 
 Made = Callable[..., AlignOptions]
@@ -28,6 +30,21 @@ Made = Callable[..., AlignOptions]
 
 def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+@pytest.mark.slow
+def test_an_engine_that_no_spec_names_is_the_teacher(options: Made, tmp_path: Path) -> None:
+    wanted = options(judge="mock:random", rounds=1)
+    align(wanted, judge=open_engine("mock:oracle,r=1"))
+    golds = {item.id: item.gold["scores"] for item in read_items(str(tmp_path / "run/round-1/samples.jsonl"))}
+    rubrics = {item.id: item.rubric for item in read_items(str(wanted.prompts))}
+    for line in lines(tmp_path / "run/round-1/rankings.jsonl"):
+        rubric = rubrics[line["item"]]
+        assert isinstance(rubric, Rubric)
+        wished = [rubric.scale.goodness(value) for value in golds[line["item"]]]
+        assert line["rewards"] == pytest.approx(wished, abs=0.1)  # the oracle is not quite sure of a label
+    with pytest.raises(UserError, match="other judge"):
+        align(wanted)
 
 
 @pytest.mark.slow

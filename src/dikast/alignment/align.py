@@ -51,14 +51,16 @@ _log = logging.getLogger(__name__)
 Tell = Callable[[str], None]
 
 
-def align(options: AlignOptions, *, tell: Tell = lambda line: None) -> dict[str, Any]:
+def align(options: AlignOptions, *, judge: Engine | None = None, tell: Tell = lambda line: None) -> dict[str, Any]:
     """Run an alignment, or resume an earlier one; returns the content of `report.json`.
 
     The folder gets `start/` and `round-N/`. A round has `samples.jsonl`, the judge's run folder `judge`,
-    `rankings.jsonl`, `pairs.jsonl`, `model/`, `held-out/` and `report.json`. `tell` hears a line for each step.
+    `rankings.jsonl`, `pairs.jsonl`, `model/`, `held-out/` and `report.json`. `judge`: an engine that no spec
+    names, asked instead of `options.judge`, which reports then only quote; closed at the end. `tell` hears a line for
+    each step.
     UserError, with all mistakes, before anything is asked; TooManyMissing where too many verdicts are missing.
     """
-    given = checked(options)
+    given = checked(options, judge)
     out = options.out.absolute()
     with one_writer(out, "aligning"):
         _check_plan(out, given)

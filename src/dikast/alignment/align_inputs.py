@@ -16,6 +16,7 @@ from dikast.core.media import check_image
 from dikast.core.part import Image, Text, Video
 from dikast.core.records import read_items
 from dikast.core.text import Located, read_located
+from dikast.engines.base import Engine
 from dikast.engines.local.source import file_sha256, locate
 from dikast.judging.judge import Judge
 from dikast.judging.run_options import allowed_failures
@@ -53,14 +54,14 @@ class Given:
         return load_preference_config({"seed": self.options.seed, **self.settings, **own})
 
 
-def checked(options: AlignOptions) -> Given:
-    """The inputs of a run; raises all mistakes at once, before anything is asked."""
+def checked(options: AlignOptions, engine: Engine | None = None) -> Given:
+    """The inputs of a run; raises all mistakes at once, before anything is asked. `engine`: the judge, if no spec."""
     mistakes = Mistakes(Located({}, "flags"))
     prompts = mistakes.of(lambda: _items(options.prompts, "--prompts")) or []
     held = mistakes.of(lambda: _items(options.held_out, "--held-out")) or []
     settings = mistakes.of(lambda: _settings(options.training)) or {}
     allowed = mistakes.of(lambda: allowed_failures(options.max_failures))
-    judge = mistakes.of(lambda: Judge(options.judge, options.rubric))
+    judge = mistakes.of(lambda: Judge(engine or options.judge, options.rubric))
     second = mistakes.of(lambda: Judge(options.second_judge, options.rubric) if options.second_judge else None)
     source = mistakes.of(lambda: _policy(options.policy))
     shown: dict[str, list[str]] = {}
