@@ -41,7 +41,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "ranking",
         "rewards",
     },
-    "lab": {"core", "engines", "judging", "audit", "worlds", "training"},
+    "lab": {"core", "prompts", "engines", "judging", "audit", "worlds", "corpus", "training"},
     "testing": {"core", "prompts", "engines", "judging"},  # outside the rooms; imported by none of them
 }
 MAY_IMPORT["surface"] = set(MAY_IMPORT) - {"testing"}

@@ -20,6 +20,12 @@ def test_what_comes_with_dikast_reads(name: str) -> None:
     assert found.hash == load_experiment(name).hash
 
 
+def taught(sources: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Arms that train, with these changes to what they are taught."""
+    arms = {name: {"judge": None, "data": {"some": each}} for name, each in {"poor": {"n": 30}, **sources}.items()}
+    return {"base": {**TRAIN, "budget": {"examples": 9}}, "arms": arms}
+
+
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "an arm that changes nothing": ({"arms": {"same": {}}}, "arms.same.*changes nothing.*'good'"),
     "no rule to refute": ({"fails": None}, "'fails' is missing"),
@@ -41,6 +47,18 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         {"base": {**TRAIN, "train": {"init": "nano:32x1", "steps": 9}, "budget": {"examples": 9}},
          "arms": {"poor": {"judge": None, "draw": 1}}}, "train.steps.*follows from 'budget'",
     ),
+    "an unknown teacher": (taught({"other": {"taught_by": "goood"}}), "other.data.some.*no arm.* did you mean 'good'"),
+    "a teacher that is not trained": (
+        {"base": {**TRAIN, "budget": {"examples": 9}},
+         "arms": {"poor": {"judge": None, "data": {"some": {"taught_by": "mock"}}},
+                  "mock": {"judge": "mock:oracle", "train": None, "data": None, "budget": None}}},
+        "poor.data.some.*no arm that is trained is called 'mock'",
+    ),
+    "a judge that teaches itself": (taught({"other": {"taught_by": "other"}}), "arms.other.*taught by itself"),
+    "judges that teach each other": (
+        taught({"other": {"taught_by": "poor"}, "poor": {"taught_by": "other"}}), "arms.other.*taught by itself",
+    ),
+    "a filter of nobody's verdicts": (taught({"other": {"keep": "right"}}), "other.data.some.*nobody gives any"),
     "budgets that differ": (
         {"base": {**TRAIN, "budget": {"examples": 100}},
          "arms": {"poor": {"judge": None, "budget": {"examples": 102}}}}, "102 examples where 'good' has 100",

@@ -13,9 +13,9 @@ from dikast.engines.scout import Scout
 from dikast.lab.experiment import load_experiment
 from dikast.lab.findings import findings
 from dikast.lab.gold_feedback import GoldFeedback
+from dikast.lab.judge_stages import JudgeStage, MergeStage, runs_of
 from dikast.lab.lab_report import to_markdown
 from dikast.lab.running import run_experiments
-from dikast.lab.stages import JudgeStage, MergeStage, runs_of
 from lab_experiments import TRAIN, written
 
 

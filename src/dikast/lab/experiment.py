@@ -54,10 +54,16 @@ class Items:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taught(Items):
-    """Items that a judge is taught, in `formats`, `repeat` times."""
+    """Items that a judge is taught, in `formats`, `repeat` times.
+
+    `taught_by`: the judge of that arm gives label and feedback, two draws for each item, of which `keep` takes all,
+    those that agree on the label (`consistent`), or those whose label is that of the gold (`right`).
+    """
 
     formats: tuple[str, ...] = ("absolute",)
     repeat: int = option(1, least=1, most=MOST_COUNT)
+    taught_by: str = ""
+    keep: Literal["all", "consistent", "right"] = "all"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -346,6 +352,7 @@ def _check_arms(written: Document, arms: Mapping[str, Arm], mistakes: Mistakes) 
     for name, arm in arms.items():
         if arm.merge is not None:
             _check_merge(name, arm.merge, arms, mistakes)
+        _check_teachers(name, arms, mistakes)
     for unit in ("examples", "tokens"):
         sizes = {name: getattr(arm.budget, unit) for name, arm in arms.items() if arm.train}
         if sizes and max(sizes.values()) > (1 + _ALIKE) * min(sizes.values()) and written.variable != "budget":
@@ -371,3 +378,23 @@ def _check_merge(name: str, merge: MergedArms, arms: Mapping[str, Arm], mistakes
     bases = {str(arms[other].train.get("model", "")) for other in merge.of if other in taught}
     if len(bases) > 1 or (merge.method == "ties" and "" in bases):
         mistakes.add("the arms must be trained from one 'model'", "arms", name, "merge")
+
+
+def _check_teachers(name: str, arms: Mapping[str, Arm], mistakes: Mistakes) -> None:
+    trained = [other for other, arm in arms.items() if arm.train]
+    for source, each in arms[name].data.items():
+        at = ("arms", name, "data", source)
+        if each.taught_by and each.taught_by not in trained:
+            told = f"no arm that is trained is called {each.taught_by!r}: {hint(each.taught_by, trained)}"
+            mistakes.add(told, *at, "taught_by")
+        if each.keep != "all" and not each.taught_by:
+            mistakes.add(
+                "says which verdicts are taught, and nobody gives any: name an arm in 'taught_by'", *at, "keep"
+            )
+    before, todo = set[str](), [name]
+    while todo:
+        taught = {each.taught_by for each in arms[todo.pop()].data.values()} & set(trained) - before
+        before |= taught
+        todo += taught
+    if name in before:
+        mistakes.add("is taught by itself, directly or through others: 'taught_by' cannot go round", "arms", name)

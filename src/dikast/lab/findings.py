@@ -277,8 +277,10 @@ def _slices(rows: RunVerdicts, keys: list[tuple[str, str, int]]) -> Iterator[tup
 def _cost(out: Path, places: list[Mapping[str, Any]]) -> dict[str, float]:
     """Sums over the folders that were used: examples and tokens taught, items and tokens graded, CPU seconds."""
     cost = {"taught_examples": 0.0, "taught_tokens": 0.0, "graded_items": 0.0, "graded_tokens": 0.0, "cpu_seconds": 0.0}
-    for kind in ("judge", "run"):
-        for folder in sorted({each[kind] for each in places if each[kind]}):
+    used = {kind: {each[kind] for each in places if each[kind]} for kind in ("judge", "run")}
+    used["run"].update(folder for each in places for folder in each.get("drawn", ()))
+    for kind, folders in used.items():
+        for folder in sorted(folders):
             path = out / folder / COST
             for wrong in changed_files(path.parent, COST).values():
                 raise DataError(f"{wrong}: {AGAIN}", path=str(path))

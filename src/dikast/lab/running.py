@@ -14,7 +14,8 @@ from dikast.core.records.items import read_items
 from dikast.core.runs.run_files import changed_files, write_checked
 from dikast.core.text import counted
 from dikast.lab.experiment import Experiment
-from dikast.lab.stages import AGAIN, COST, ITEMS, ItemsStage, MergeStage, RunStage, Stage, runs_of
+from dikast.lab.judge_stages import JudgeStage, MergeStage, OwnLessonsStage, RunStage, Stage, runs_of
+from dikast.lab.stages import AGAIN, COST, ITEMS, ItemsStage
 
 PLAN = "experiment.json"
 Say = Callable[[str], None]
@@ -33,6 +34,7 @@ def run_experiments(
     folder = Path(out)
     with one_writer(folder, "running experiments"):
         groups: dict[str, list[Stage]] = {}
+        judges: dict[str, JudgeStage | MergeStage] = {}
         for experiment in experiments:
             runs = runs_of(experiment, experiment.written.seeds[: seeds or None])
             _check_apart(experiment, runs)
@@ -44,15 +46,24 @@ def run_experiments(
                 judge = stage.judge
                 if judge is not None:
                     judge.prepare(folder)
+                    judges[judge.name] = judge
                 key = judge.name if judge is not None else stage.name
-                group = groups.setdefault(key, [] if judge is None else [*judge.items(), judge])
+                group = groups.setdefault(key, [] if judge is None else [judge])
                 if stage not in group:
                     group.append(stage)
-        taught = {each.name: [each] for group in groups.values() for each in group if isinstance(each, ItemsStage)}
-        _each(list(taught.values()), folder, jobs, say)
-        merging = [group for group in groups.values() if isinstance(group[0], MergeStage)]
-        _each([group for group in groups.values() if group not in merging], folder, jobs, say)
-        _each(merging, folder, jobs, say)  # of judges that are there now
+        _once([stage for judge in judges.values() for stage in judge.items()], folder, jobs, say)
+        depths = {key: judges[key].depth if key in judges else 0 for key in groups}
+        for depth in sorted(set(depths.values())):  # judges that others are made of, or taught by, come first
+            now = [key for key in groups if depths[key] == depth]
+            lessons = [each for key in now if key in judges for each in judges[key].lessons()]
+            _once([each.graded for each in lessons], folder, jobs, say)
+            _once(lessons, folder, jobs, say)
+            _each([groups[key] for key in now], folder, jobs, say)
+
+
+def _once(stages: Iterable[Stage], out: Path, jobs: int, say: Say) -> None:
+    """Do the stages, each for itself, those of one name once."""
+    _each([[stage] for stage in {stage.name: stage for stage in stages}.values()], out, jobs, say)
 
 
 def _check_apart(experiment: Experiment, runs: dict[tuple[str, int, str], RunStage]) -> None:
@@ -73,7 +84,7 @@ def _fix(experiment: Experiment, runs: dict[tuple[str, int, str], RunStage], out
     places = [
         {"arm": arm, "seed": seed, "held": held, "run": str(stage.folder(out).relative_to(out)),
          "items": str(stage.items.folder(out).relative_to(out)),
-         "judge": str(stage.judge.folder(out).relative_to(out)) if stage.judge else ""}
+         "judge": str(stage.judge.folder(out).relative_to(out)) if stage.judge else "", **_drawn(stage, out)}
         for (arm, seed, held), stage in runs.items()
     ]  # fmt: skip
     if path.is_file():
@@ -91,6 +102,12 @@ def _fix(experiment: Experiment, runs: dict[tuple[str, int, str], RunStage], out
     write_checked(path, orjson.dumps(told, option=orjson.OPT_INDENT_2))
 
 
+def _drawn(stage: RunStage, out: Path) -> dict[str, list[str]]:
+    """The runs of the verdicts that the judge is taught, where it is taught any."""
+    lessons = stage.judge.lessons() if stage.judge else []
+    return {"drawn": [str(each.graded.folder(out).relative_to(out)) for each in lessons]} if lessons else {}
+
+
 def read_plan(path: Path) -> dict[str, Any]:
     """The plan as fixed before the first run; DataError for a damaged file, and for one whose runs lie elsewhere."""
     for told in changed_files(path.parent, path.name).values():
@@ -102,14 +119,20 @@ def read_plan(path: Path) -> dict[str, Any]:
                 if not isinstance(each[key], kind):
                     raise TypeError(f"{key!r} is {each[key]!r}")
             for key in ("run", "items", "judge"):
-                if Path(each[key]).is_absolute() or ".." in Path(each[key]).parts:
-                    raise ValueError(f"{each[key]} is not inside the lab")
+                _check_inside(each[key])
+            for drawn in each.get("drawn", ()):
+                _check_inside(drawn)
         if not (isinstance(plan["hash"], str) and isinstance(plan["name"], str) and isinstance(plan["told"], dict)):
             raise TypeError("'hash', 'name' and 'told' are not those of an experiment")
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise DataError(f"not what an experiment fixed ({error!r}): {AGAIN}", path=str(path)) from None
     found: dict[str, Any] = plan
     return found
+
+
+def _check_inside(path: str) -> None:
+    if Path(path).is_absolute() or ".." in Path(path).parts:
+        raise ValueError(f"{path} is not inside the lab")
 
 
 def _check_gold(experiment: Experiment, runs: dict[tuple[str, int, str], RunStage], out: Path) -> None:
@@ -146,7 +169,9 @@ def _each(groups: Sequence[Sequence[Stage]], out: Path, jobs: int, say: Say) -> 
 
 
 def _done(stage: Stage, out: Path) -> bool:
-    return stage.done(out) if isinstance(stage, ItemsStage | RunStage) else (stage.folder(out) / COST).is_file()
+    if isinstance(stage, ItemsStage | RunStage | OwnLessonsStage):
+        return stage.done(out)
+    return (stage.folder(out) / COST).is_file()
 
 
 def _last_stage(group: Iterable[Any]) -> str:
