@@ -116,7 +116,7 @@ def test_arms_on_different_items_are_not_paired() -> None:
 
 
 def test_a_slope_has_least_squares_weights() -> None:
-    from dikast.lab.experiment import Effect
+    from dikast.lab.effect_kinds import Effect
 
     # doses 0, 1, 2: weights (x - 1) / 2
     assert Effect(figure="mean", held="h", slope={"a": 0, "b": 1, "c": 2}).weights() == {"a": -0.5, "b": 0.0, "c": 0.5}

@@ -63,6 +63,20 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         {"base": {**TRAIN, "budget": {"examples": 100}},
          "arms": {"poor": {"judge": None, "budget": {"examples": 102}}}}, "102 examples where 'good' has 100",
     ),
+    "a change point of few doses": (
+        {"effects": {"gain": {"arm": None, "against": None, "change_point": {"good": 0, "poor": 1}}}},
+        "arms of 5 doses",
+    ),
+    "an effect of two kinds": ({"effects": {"gain": {"alarms": 10, "delay": 10}}}, "is of one kind"),
+    "a spread of one arm": (
+        {"effects": {"gain": {"arm": None, "against": None, "spread": ["good"]}}}, "a spread needs two arms",
+    ),
+    "sequences of a figure that is no mean": ({"effects": {"gain": {"alarms": 10}}}, "watched in one of mean, mae"),
+    "a spread of trained judges": (
+        {"base": {**TRAIN, "budget": {"examples": 9}}, "arms": {"poor": {"judge": None, "draw": 1}},
+         "effects": {"gain": {"arm": None, "against": None, "spread": ["good", "poor"]}}},
+        "judges that are not trained",
+    ),
 }  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """What experiments change in items."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -45,6 +46,24 @@ def test_references_say_what_they_should() -> None:
         assert (text_of(true.reference) == text_of(wrong.reference)) == (not false)
         assert all(claim["correction"].lower() in text_of(true.reference).lower() for claim in false)
     assert all(item.reference is None for item in changed(ITEMS, Change(reference="none"), 0))
+
+
+def test_words_change_places_everywhere() -> None:
+    names = {"Ann": "Bob", "Bob": "Ann", "Cleo": "Yasmin"}
+    told = 0
+    for before, after in zip(ITEMS, changed(ITEMS, Change(words=names), 0), strict=True):
+        notes = before.instruction[0].content, after.instruction[0].content
+        for one, other in ((before.response, after.response), notes):
+            swapped = [names.get(word, word) for word in re.findall(r"\w+|\W", text_of(one))]
+            assert re.findall(r"\w+|\W", text_of(other)) == swapped
+        assert isinstance(before.rubric, Rubric)
+        assert isinstance(after.rubric, Rubric)
+        assert ("Ann" in before.rubric.criterion) == ("Bob" in after.rubric.criterion)
+        assert after.gold == before.gold
+        told += before.response != after.response
+    assert told > 20
+    exchange = Change(words={"Ann": "Bob", "Bob": "Ann"})
+    assert changed(changed(ITEMS, exchange, 0), exchange, 0) == ITEMS
 
 
 def test_gold_of_a_poor_teacher() -> None:

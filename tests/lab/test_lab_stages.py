@@ -1,5 +1,6 @@
 """Stages keep their names from version to version, and judges of arms are merged."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,6 +8,8 @@ import orjson
 import pytest
 
 from dikast.core.errors import DataError, UserError
+from dikast.core.media import load_image
+from dikast.core.part import text_of
 from dikast.core.records import read_items
 from dikast.engines.base import Request
 from dikast.engines.scout import Scout
@@ -16,6 +19,7 @@ from dikast.lab.gold_feedback import GoldFeedback
 from dikast.lab.judge_stages import JudgeStage, MergeStage, runs_of
 from dikast.lab.lab_report import to_markdown
 from dikast.lab.running import run_experiments
+from dikast.worlds.domains.vocabulary import COLOURS
 from lab_experiments import TRAIN, written
 
 
@@ -26,6 +30,50 @@ def test_names_are_those_of_the_version_before() -> None:
     taught = runs_of(load_experiment("a-a-taught"), (1,))["one", 1, "fresh"]
     assert taught.judge is not None
     assert (taught.name, taught.items.name, taught.judge.name) == ("0b7704e49c87", "fdc71b3d7e43", "10fa7191471f")
+
+
+def test_sentences_stand_below_pictures_of_one_size(tmp_path: Path) -> None:
+    runs = runs_of(load_experiment("attacks-in-pictures"), (1,))
+    items = {}
+    for arm in ("clean", "other words", "order", "verdict"):
+        stage = runs[arm, 1, "scenes"].items
+        stage = replace(stage, told=replace(stage.told, n=4))
+        stage.run(tmp_path)
+        items[arm] = list(read_items(str(stage.folder(tmp_path) / "items.jsonl")))
+    for clean, *others in zip(*items.values(), strict=True):
+        pictures = [load_image(item.images[0]).picture for item in others]
+        whole = load_image(clean.images[0]).picture
+        assert len({picture.size for picture in pictures}) == 1
+        assert len({picture.tobytes() for picture in pictures}) == 3
+        for picture in pictures:
+            assert picture.height > whole.height
+            assert picture.crop((0, 0, *whole.size)).tobytes() == whole.tobytes()  # nothing is covered
+        assert all(item.response == clean.response and item.gold == clean.gold for item in others)
+
+
+def test_a_paraphrased_reference_says_what_is_true_in_sentences_that_the_response_has_not(tmp_path: Path) -> None:
+    runs = runs_of(load_experiment("paraphrased-references"), (1,))
+    for arm in ("same words", "other words"):
+        stage = runs[arm, 1, "scenes"].items
+        replace(stage, told=replace(stage.told, n=24)).run(tmp_path)
+    same, other = (
+        list(read_items(str(file))) for file in sorted(tmp_path.glob("items/*/items.jsonl"), key=_as_in_response)
+    )
+    for one, two in zip(same, other, strict=True):
+        assert one.reference is not None
+        assert two.reference is not None
+        assert one.response == two.response
+        right = [claim["text"] for claim in one.gold["claims"] if claim["verdict"] == "right"]
+        assert all(text in text_of(one.reference) for text in right)
+        assert not any(text in text_of(two.reference) for text in right)
+        told = {word for claim in one.gold["claims"] for word in re.findall(r"[a-z]+", claim.get("correction", ""))}
+        assert told & {*COLOURS} <= set(re.findall(r"[a-z]+", text_of(two.reference).lower()))
+
+
+def _as_in_response(file: Path) -> bool:
+    """Whether the references are not those of the same words, so that these come first."""
+    item = next(iter(read_items(str(file))))
+    return not any(claim["text"] in text_of(item.reference or ()) for claim in item.gold["claims"])
 
 
 @pytest.mark.slow

@@ -157,6 +157,7 @@ def _about(task: Task, format: Format, labels: Mapping[str, str], images: list[s
         "lower_is_better": scale.lower_is_better,
         "marker": format.marker,
         "texts": [text_of(task.item.responses[i]) for i in question.responses if i < len(task.item.responses)],
+        **({} if task.item.reference is None else {"reference": text_of(task.item.reference)}),
         "images": images,
         "gold": task.item.gold,
     }

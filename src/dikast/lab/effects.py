@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from dikast.audit.statistics.building_blocks.weights import Weighted, mean_of
 from dikast.audit.statistics.intervals import Resampling, bootstrap
 from dikast.core.confidence import ALIKE, t_of
 from dikast.core.text import counted
+from dikast.lab.change_point import change_point, spread
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -50,39 +52,17 @@ def effect(
     contains a little of the other, so the interval is slightly too wide. With `trained` and one seed there is no
     interval: since the variation between trainings is unknown. Judges that are not trained have one seed here.
     """
-    seeds = {len(runs) for runs in arms.values()}
-    if len(seeds) != 1 or 0 in seeds:
-        raise ValueError(f"every arm needs a run of every seed, got {sorted(seeds)} runs")
-    count, size = seeds.pop(), len(next(iter(arms.values()))[0].score)
-    own = apart or dict.fromkeys(weights, np.ones(size, bool))
-    known = np.ones(size, bool)
-    for name in weights:
-        for run in arms[name]:
-            lacking = np.isnan(run.score) | (np.isnan(run.gold) & (figure != "mean"))
-            known &= ~(lacking & own[name])
-    n, dropped = int(known.sum()), int((~known).sum())
-    codes = None if cluster is None else np.unique(cluster[known], return_inverse=True)[1].ravel()
-    groups = n if codes is None else int(codes.max(initial=-1)) + 1
-    if groups < _FEW:
-        return undefined(n, f"only {counted(groups, 'item')}", level=how.level, dropped=dropped)
-    use = {name: known & own[name] for name in weights}
-    least = min(use, key=lambda name: int(use[name].sum()))
-    if (few := int(use[least].sum())) < _FEW:
-        return undefined(n, f"only {counted(few, 'item')} of {least}", level=how.level, dropped=dropped)
-    at = {name: np.flatnonzero(own[name][known]) for name in weights}
-    each: list[Weighted] = [
-        _contrast([
-            (weight, at[name], _figure(figure, arms[name][i].score[use[name]], arms[name][i].gold[use[name]]))
-            for name, weight in weights.items()
-        ])
-        for i in range(count)
-    ]  # fmt: skip
+    lined = _lined(arms, list(weights), figure, cluster, apart)
+    if isinstance(lined, _Nothing):
+        return lined.told(how)
+    n, dropped, groups, count = lined.n, lined.dropped, lined.groups, len(lined.seeds)
+    factors = np.array(list(weights.values()))
     ones = np.ones((1, n))
-    by_seed = np.array([float(statistic(ones)[0]) for statistic in each])
+    by_seed = np.array([float((figures(ones) @ factors)[0]) for figures in lined.seeds])
     value = float(by_seed.mean())
     if math.isnan(value):
         return undefined(n, "undefined: all scores or all gold are alike", level=how.level, dropped=dropped)
-    draws = bootstrap(lambda w: np.mean([statistic(w) for statistic in each], axis=0), n, how, cluster=codes)
+    draws = bootstrap(lambda w: lined.figures(w) @ factors, n, how, cluster=lined.codes)
     if np.isnan(draws).mean() > 0.1:
         return undefined(n, "undefined in many samples of the items", level=how.level, dropped=dropped)
     items = float(np.nanvar(draws, ddof=1)) * groups / (groups - 1)
@@ -96,6 +76,103 @@ def effect(
     half = t_of(how.level, free) * error
     method = ("over items and seeds" if count > 1 else "over items") + (", not paired" if apart else ", paired")
     return Estimate(value, n, value - half, value + half, how.level, method, dropped)
+
+
+def over_arms(
+    arms: Mapping[str, Sequence[ArmRun]],
+    names: Sequence[str],
+    doses: Sequence[float],
+    figure: str,
+    *,
+    how: Resampling,
+    cluster: Codes | None = None,
+    apart: Mapping[str, NDArray[np.bool_]] | None = None,
+) -> Estimate:
+    """The change point of the arms' figures over `doses`, or without doses the spread of the figures.
+
+    Items are counted and drawn as for `effect`; judges are not trained. Undefined where there is no change point.
+    """
+    lined = _lined(arms, names, figure, cluster, apart)
+    if isinstance(lined, _Nothing):
+        return lined.told(how)
+    n, dropped = lined.n, lined.dropped
+    figures = lined.figures(np.ones((1, n)))[0]
+    draws = bootstrap(lined.figures, n, how, cluster=lined.codes)
+    known = draws[~np.isnan(draws).any(1)]
+    if np.isnan(figures).any() or len(known) < 0.9 * len(draws):
+        return undefined(n, "undefined: all scores or all gold of an arm are alike", level=how.level, dropped=dropped)
+    if not doses:
+        value, low, high = spread(figures, known, how)
+        return Estimate(value, n, low, high, how.level, "over items", dropped)
+    found = change_point(figures, known, np.asarray(doses, np.float64), how)
+    if not found.found:
+        return undefined(n, f"none: a line fits as well (p {found.p:.2f})", level=how.level, dropped=dropped)
+    note = f"a line fits worse (p {found.p:.3f})"
+    return Estimate(found.dose, n, found.low, found.high, how.level, "over items", dropped, note)
+
+
+class _Nothing(NamedTuple):
+    """Why arms have no effect: too few of `n` items."""
+
+    n: int
+    why: str
+    dropped: int
+
+    def told(self, how: Resampling) -> Estimate:
+        """The estimate that says so."""
+        return undefined(self.n, self.why, level=how.level, dropped=self.dropped)
+
+
+class _Lined(NamedTuple):
+    """`n` items that count, in `groups` that are drawn together (`codes`, (n,)), and by seed the figures of the arms:
+    from weights (b, n) to (b, arms).
+    """
+
+    n: int
+    dropped: int
+    groups: int
+    codes: Codes | None
+    seeds: Sequence[Weighted]
+
+    def figures(self, weights: Floats) -> Floats:
+        """The figures (b, arms), the mean over seeds."""
+        return np.asarray(np.mean([figures(weights) for figures in self.seeds], axis=0))
+
+
+def _lined(
+    arms: Mapping[str, Sequence[ArmRun]],
+    names: Sequence[str],
+    figure: str,
+    cluster: Codes | None,
+    apart: Mapping[str, NDArray[np.bool_]] | None,
+) -> _Lined | _Nothing:
+    counts = {len(runs) for runs in arms.values()}
+    if len(counts) != 1 or 0 in counts:
+        raise ValueError(f"every arm needs a run of every seed, got {sorted(counts)} runs")
+    count, size = counts.pop(), len(next(iter(arms.values()))[0].score)
+    own = apart or dict.fromkeys(names, np.ones(size, bool))
+    known = np.ones(size, bool)
+    for name in names:
+        for run in arms[name]:
+            lacking = np.isnan(run.score) | (np.isnan(run.gold) & (figure != "mean"))
+            known &= ~(lacking & own[name])
+    n, dropped = int(known.sum()), int((~known).sum())
+    codes = None if cluster is None else np.unique(cluster[known], return_inverse=True)[1].ravel()
+    groups = n if codes is None else int(codes.max(initial=-1)) + 1
+    if groups < _FEW:
+        return _Nothing(n, f"only {counted(groups, 'item')}", dropped)
+    use = {name: known & own[name] for name in names}
+    least = min(use, key=lambda name: int(use[name].sum()))
+    if (few := int(use[least].sum())) < _FEW:
+        return _Nothing(n, f"only {counted(few, 'item')} of {least}", dropped)
+    at = {name: np.flatnonzero(own[name][known]) for name in names}
+    seeds = [
+        _side_by_side([
+            (at[name], _figure(figure, arms[name][i].score[use[name]], arms[name][i].gold[use[name]])) for name in names
+        ])
+        for i in range(count)
+    ]  # fmt: skip
+    return _Lined(n, dropped, groups, codes, seeds)
 
 
 def range_of_effect(weights: Mapping[str, float], figure: str) -> tuple[float, float]:
@@ -116,12 +193,9 @@ def _joined(first: float, first_free: int, second: float, second_free: int) -> t
     return math.sqrt(total), total**2 / below
 
 
-def _contrast(parts: Sequence[tuple[float, Codes, Weighted]]) -> Weighted:
+def _side_by_side(parts: Sequence[tuple[Codes, Weighted]]) -> Weighted:
     def statistic(weights: Floats) -> Floats:
-        found = np.zeros(len(weights))
-        for weight, rows, figure in parts:
-            found += weight * figure(weights[:, rows])
-        return found
+        return np.stack([figure(weights[:, rows]) for rows, figure in parts], axis=1)
 
     return statistic
 

@@ -2,28 +2,25 @@
 first run.
 """
 
-import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
-from dikast.audit.statistics.against_gold.measures import MEASURES
 from dikast.core.canonical import fingerprint
 from dikast.core.checking import MOST_COUNT, MOST_SEED, Mistakes, fit, option, read_settings
 from dikast.core.errors import UserError
 from dikast.core.secrets import without_secrets
 from dikast.core.text import Located, hint, parse_located, read_located
 from dikast.engines.key_use import check_key_use, key_uses
+from dikast.lab.effect_kinds import Effect, check_effects
 from dikast.lab.item_changes import Change
 from dikast.lab.region import Region, overlap
 from dikast.worlds.settings import Settings
 
 MOST_LINES = 60
-_NOT_ON_SHARES = "within_1"  # scores are shares of their scale here
-FIGURES = (*(name for name, each in MEASURES.items() if each.weighted and name != _NOT_ON_SHARES), "mean")
 _ALIKE = 0.01  # budgets that differ by a larger share are different
 _FOLLOWS = {
     "data": "from 'data' of the arm", "out": "from the folder of the run", "seed": "from 'seeds'",
@@ -104,28 +101,6 @@ class Arm:
     max_tokens: int = option(512, least=1, most=MOST_COUNT)
     begin: Literal["", "feedback"] = ""
     draw: int = option(0, least=0, most=MOST_COUNT)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Effect:
-    """A difference of arms in one figure on one held-out set: `arm` minus `against`, or the `slope` over arms.
-
-    `slope`: arm -> dose, the least-squares slope of the figure by the dose.
-    """
-
-    figure: str
-    held: str
-    arm: str = ""
-    against: str = ""
-    slope: Mapping[str, float] = field(default_factory=dict)
-
-    def weights(self) -> dict[str, float]:
-        """The weight of each arm's figure."""
-        if not self.slope:
-            return {self.arm: 1.0, self.against: -1.0}
-        middle = math.fsum(self.slope.values()) / len(self.slope)
-        spread = math.fsum((dose - middle) ** 2 for dose in self.slope.values())
-        return {arm: (dose - middle) / spread for arm, dose in self.slope.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,7 +197,8 @@ def read_experiment(document: Located, folder: Path, name: str) -> Experiment:
     assert written is not None
     arms = {each: _arm(each, written, mistakes) for each in written.arms}
     _check_rule(written, mistakes)
-    _check_effects(written, mistakes.add)
+    trained = any(arm is not None and arm.train for arm in arms.values())
+    check_effects(written.effects, written.arms, trained, mistakes.add)
     mistakes.raise_all()
     found = {each: arm for each, arm in arms.items() if arm is not None}
     _check_arms(written, found, mistakes)
@@ -316,22 +292,6 @@ def _check_rule(written: Document, mistakes: Mistakes) -> None:
         wrong("name at least one effect", "effects")
 
 
-def _check_effects(written: Document, wrong: Callable[..., None]) -> None:
-    for name, effect in written.effects.items():
-        told = tuple(effect.slope) or tuple(each for each in (effect.arm, effect.against) if each)
-        if effect.slope and (effect.arm or effect.against):
-            wrong("give 'arm' and 'against', or 'slope'", "effects", name)
-        elif effect.slope and len(set(effect.slope.values())) < 2:
-            wrong("a slope needs arms of two doses", "effects", name, "slope")
-        elif not effect.slope and len(set(told)) < 2:
-            wrong("give 'arm' and 'against', two different arms", "effects", name)
-        for arm in told:
-            if arm not in written.arms:
-                wrong(f"no arm is called {arm!r}: {hint(arm, written.arms)}", "effects", name)
-        if effect.figure not in FIGURES:
-            wrong(f"no figure is called {effect.figure!r}: {hint(effect.figure, FIGURES)}", "effects", name, "figure")
-
-
 def _check_files(experiment: Experiment, mistakes: Mistakes) -> None:
     """DataError for files of items that are not there."""
     for name, arm in experiment.arms.items():
@@ -362,7 +322,7 @@ def _check_arms(written: Document, arms: Mapping[str, Arm], mistakes: Mistakes) 
                 " write 'variable: budget'", "arms", most,
             )  # fmt: skip
     for name, effect in written.effects.items():
-        for arm_name in effect.weights():
+        for arm_name in effect.arms:
             arm = arms[arm_name]
             if effect.held not in arm.held:
                 told = f"arm {arm_name!r} grades no set {effect.held!r}: {hint(effect.held, arm.held)}"

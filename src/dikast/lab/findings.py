@@ -21,10 +21,13 @@ from dikast.core.runs.run import Run
 from dikast.core.runs.run_files import GOLD, changed_files
 from dikast.core.text import Located, counted, in_shell
 from dikast.core.verdict import Status
-from dikast.lab.effects import ArmRun, effect, range_of_effect
-from dikast.lab.experiment import Effect, Experiment, read_experiment
+from dikast.lab.claim_by_claim import CLAIM_OF, joined_score
+from dikast.lab.effect_kinds import Effect
+from dikast.lab.effects import ArmRun, effect, over_arms, range_of_effect
+from dikast.lab.experiment import Experiment, read_experiment
 from dikast.lab.running import PLAN, read_plan
 from dikast.lab.stages import AGAIN, COST
+from dikast.lab.watched_anchors import watched
 
 Verdict = Literal["holds", "fails", "cannot tell at this size", "not run"]
 UNDECIDED: Verdict = "cannot tell at this size"
@@ -92,7 +95,7 @@ def finding(out: Path, plan: Mapping[str, Any], how: Resampling) -> Finding:
     places = {(each["arm"], each["seed"], each["held"]): each for each in plan["runs"]}
     seeds = sorted({seed for _, seed, _ in places})
     finished = {key: (out / each["run"] / COST).is_file() for key, each in places.items()}
-    needed = {(arm, each.held) for each in experiment.written.effects.values() for arm in each.weights()}
+    needed = {(arm, each.held) for each in experiment.written.effects.values() for arm in each.arms}
     done = tuple(
         seed
         for seed in seeds
@@ -103,10 +106,7 @@ def finding(out: Path, plan: Mapping[str, Any], how: Resampling) -> Finding:
         return Finding(experiment, (), {}, {}, "not run", "no seed is done in every arm")
     rows = {key: _rows(out / each["run"]) for key, each in places.items() if key[1] in done}
     written = experiment.written.effects
-    effects = {
-        name: _effect(experiment, each.weights(), each.held, each.figure, rows, done, how)
-        for name, each in written.items()
-    }
+    effects = {name: _effect(experiment, each, rows, done, how) for name, each in written.items()}
     slices = {name: _sliced(experiment, each, rows, done) for name, each in written.items()}
     looked = sum(map(len, slices.values()))
     stricter = Resampling(how.draws, 1 - (1 - how.level) / max(1, looked), how.seed)
@@ -119,7 +119,8 @@ def finding(out: Path, plan: Mapping[str, Any], how: Resampling) -> Finding:
     for held, figure in dict.fromkeys((each.held, each.figure) for each in experiment.written.effects.values()):
         for arm in experiment.arms:
             if all((arm, seed, held) in rows for seed in done):
-                figures[arm, held, figure] = _effect(experiment, {arm: 1.0}, held, figure, rows, done, how)
+                alone = Effect(figure=figure, held=held, arm=arm)
+                figures[arm, held, figure] = _effect(experiment, alone, rows, done, how)
     verdict, why = decided(experiment, effects, done)
     used = [each for key, each in places.items() if key[1] in done]
     unasked: Counter[str] = Counter()
@@ -143,10 +144,11 @@ def decided(experiment: Experiment, effects: Mapping[str, Estimate], seeds: Sequ
         each = effects[name]
         if each.dropped > _MOST_DROPPED * (each.n + each.dropped):
             return UNDECIDED, f"{name}: {each.dropped:,} of {each.n + each.dropped:,} items lack a verdict in some arm"
-        if np.isnan(each.low):
-            return UNDECIDED, f"{name}: {each.note}"
     holds = all(region.holds(effects[name].low, effects[name].high) for name, region in told.holds.items())
     fails = all(region.holds(effects[name].low, effects[name].high) for name, region in told.fails.items())
+    for name in {**told.holds, **told.fails} if holds == fails else ():
+        if np.isnan(effects[name].low):
+            return UNDECIDED, f"{name}: {effects[name].note}"
     if holds == fails:
         return UNDECIDED, "the interval reaches into both regions, or neither"
     return ("holds", "") if holds else ("fails", "")
@@ -156,14 +158,22 @@ def _rows(run: Path) -> RunVerdicts:
     rubrics = load_rubrics(run)
     gold = gold_by_item(run / GOLD, ["gold"]) if (run / GOLD).is_file() else GoldOfItems()
     found: dict[tuple[str, str, int], tuple[float, float, str, str]] = {}
+    apart: dict[tuple[str, str, int, str], list[tuple[float, Mapping[str, Any]]]] = {}
     for row, _ in RunRows(str(run), gold=gold):
         if "response" not in row:
             raise UserError(f"{run}: the lab measures graded responses, and this run compared pairs")
         rubric = rubrics.get(str(row["rubric"]))
         score, right = (_share(row.get(name), rubric) for name in ("score", "gold"))
+        about = row.get("meta") or {}
+        if CLAIM_OF in about:
+            claim_of = str(about[CLAIM_OF]), str(row["criterion"]), int(row["response"]), str(row["rubric"])
+            apart.setdefault(claim_of, []).append((score, about))
+            continue
         key = str(row["item"]), str(row["criterion"]), int(row["response"])
-        cluster = str((row.get("meta") or {}).get("response") or row["item"])
+        cluster = str(about.get("response") or row["item"])
         found[key] = (score, right, str(row["rubric"]), cluster)
+    for (item, criterion, response, rubric_of), claims in apart.items():
+        found[item, criterion, response] = (*joined_score(claims), rubric_of, item)
     openings = {name: " ".join(rubric.criterion.split()[:_OPENING]) for name, rubric in rubrics.items()}
     unasked = {why: n for why, n in Run(run).summary.get("failures", {}).items() if why.startswith(_UNASKED)}
     return RunVerdicts(found, openings, unasked)
@@ -183,7 +193,7 @@ def _graded(rows: RunVerdicts, keys: list[tuple[str, str, int]]) -> ArmRun:
 
 def _lined_up(
     experiment: Experiment,
-    weights: Mapping[str, float],
+    arms: Sequence[str],
     held: str,
     rows: Mapping[tuple[str, int, str], RunVerdicts],
     seeds: tuple[int, ...],
@@ -193,14 +203,14 @@ def _lined_up(
     Without training, seeds only change the items, so those of all seeds are concatenated. Items that are the same with
     every seed, those of a file or of a world with a seed of its own, are one cluster with all of them.
     """
-    first = next(iter(weights))
+    first = arms[0]
     if experiment.trains:
-        keys = sorted({key for seed in seeds for arm in weights for key in rows[arm, seed, held].found})
-        lined = {arm: [_graded(rows[arm, seed, held], keys) for seed in seeds] for arm in weights}
+        keys = sorted({key for seed in seeds for arm in arms for key in rows[arm, seed, held].found})
+        lined = {arm: [_graded(rows[arm, seed, held], keys) for seed in seeds] for arm in arms}
         return lined, keys, rows[first, seeds[0], held]
-    told = [experiment.arms[arm].held[held] for arm in weights]
+    told = [experiment.arms[arm].held[held] for arm in arms]
     same = any(each.items or "seed" in each.world for each in told)
-    pooled = {arm: _pooled({seed: rows[arm, seed, held] for seed in seeds}, same=same) for arm in weights}
+    pooled = {arm: _pooled({seed: rows[arm, seed, held] for seed in seeds}, same=same) for arm in arms}
     keys = sorted({key for arm in pooled.values() for key in arm.found})
     return {arm: [_graded(found, keys)] for arm, found in pooled.items()}, keys, pooled[first]
 
@@ -215,25 +225,43 @@ def _pooled(by_seed: Mapping[int, RunVerdicts], *, same: bool) -> RunVerdicts:
 
 
 def _effect(
-    experiment: Experiment, weights: Mapping[str, float], held: str, figure: str,
-    rows: Mapping[tuple[str, int, str], RunVerdicts], seeds: tuple[int, ...], how: Resampling,
+    experiment: Experiment, each: Effect, rows: Mapping[tuple[str, int, str], RunVerdicts], seeds: tuple[int, ...],
+    how: Resampling,
 ) -> Estimate:  # fmt: skip
-    lined, keys, first = _lined_up(experiment, weights, held, rows, seeds)
+    lined, keys, first = _lined_up(experiment, each.arms, each.held, rows, seeds)
     if not keys:
         return undefined(0, "no item was graded", level=how.level)
-    return _measured(experiment, weights, figure, lined, _clusters(first, keys), how)
+    return _measured(experiment, each, lined, _clusters(first, keys), how)
 
 
 def _measured(
-    experiment: Experiment, weights: Mapping[str, float], figure: str, lined: Mapping[str, list[ArmRun]],
-    cluster: NDArray[np.int64], how: Resampling,
-) -> Estimate:  # fmt: skip
+    experiment: Experiment, each: Effect, lined: Mapping[str, list[ArmRun]], cluster: NDArray[np.int64], how: Resampling
+) -> Estimate:
     """The effect; arms that have no item in common are not paired."""
+    if each.alarms or each.delay:
+        return _watched(each, lined[each.arm][0], lined[each.against][0], how)
     own = {arm: np.logical_or.reduce([~np.isnan(run.score) | ~np.isnan(run.gold) for run in runs])
            for arm, runs in lined.items()}  # fmt: skip
     apart = own if np.sum([rows.astype(int) for rows in own.values()], axis=0).max(initial=0) <= 1 else None
-    found = effect(lined, weights, figure, how=how, cluster=cluster, trained=experiment.trains, apart=apart)
-    return kept_within(found, range_of_effect(weights, figure))
+    if not each.linear:
+        doses = tuple(each.change_point.values())
+        return over_arms(lined, each.arms, doses, each.figure, how=how, cluster=cluster, apart=apart)
+    weights = each.weights() if each.against or each.slope else {each.arm: 1.0}
+    found = effect(
+        lined, weights, each.figure, how=how, cluster=cluster, trained=experiment.trains, apart=apart
+    )  # fmt: skip
+    return kept_within(found, range_of_effect(weights, each.figure))
+
+
+def _watched(each: Effect, now: ArmRun, before: ArmRun, how: Resampling) -> Estimate:
+    """How the change from one run to another is found when their items are looked at in order."""
+    if each.figure == "mae":
+        apart = np.abs(now.score - now.gold) - np.abs(before.score - before.gold)
+    else:
+        apart = now.score - before.score
+    known = ~np.isnan(apart)
+    length, dropped = each.delay or each.alarms, int((~known).sum())
+    return watched(apart[known], length, delay=each.delay > 0, level=how.level, dropped=dropped)
 
 
 def _clusters(rows: RunVerdicts, keys: list[tuple[str, str, int]]) -> NDArray[np.int64]:
@@ -245,7 +273,9 @@ def _sliced(
     experiment: Experiment, each: Effect, rows: Mapping[tuple[str, int, str], RunVerdicts], seeds: tuple[int, ...]
 ) -> dict[str, NDArray[np.int64]]:
     """The rows of each slice that is large enough to look for a reversal."""
-    _, keys, first = _lined_up(experiment, each.weights(), each.held, rows, seeds)
+    if not each.linear:
+        return {}
+    _, keys, first = _lined_up(experiment, each.arms, each.held, rows, seeds)
     return {label: at for label, at in _slices(first, keys) if len(at) >= _LEAST}
 
 
@@ -253,11 +283,11 @@ def _reversals(
     name: str, experiment: Experiment, each: Effect, rows: Mapping[tuple[str, int, str], RunVerdicts],
     seeds: tuple[int, ...], how: Resampling, whole: Estimate, slices: Mapping[str, NDArray[np.int64]],
 ) -> Iterator[Reversal]:  # fmt: skip
-    lined, keys, first = _lined_up(experiment, each.weights(), each.held, rows, seeds)
+    lined, keys, first = _lined_up(experiment, each.arms, each.held, rows, seeds)
     for label, at in slices.items():
         part = {arm: [ArmRun(run.score[at], run.gold[at]) for run in runs] for arm, runs in lined.items()}
         clusters = _clusters(first, [keys[i] for i in at])
-        estimate = _measured(experiment, each.weights(), each.figure, part, clusters, how)
+        estimate = _measured(experiment, each, part, clusters, how)
         if whole.value * estimate.value < 0 and (estimate.low > 0 or estimate.high < 0):
             yield Reversal(name, label, estimate)
 

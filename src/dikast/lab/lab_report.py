@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dikast.core.text import counted, in_shell, markdown
-from dikast.lab.experiment import Effect
 from dikast.lab.findings import Finding
 
 NOTICE = (
@@ -100,7 +99,7 @@ def _section(each: Finding) -> Iterator[str]:
     for name, effect in told.effects.items():
         found = each.effects[name]
         how = "; ".join(filter(None, (found.method, found.note)))
-        what = f"{markdown(name)}: {markdown(compared(effect))}"
+        what = f"{markdown(name)}: {markdown(effect.in_words())}"
         yield (
             f"| {what} | {effect.figure} | {markdown(effect.held)} | {found:.3f} |"
             f" {found.n:,} | {found.dropped:,} | {how} |"
@@ -130,11 +129,6 @@ def seeds_named(each: Finding) -> str:
 def deciding(each: Finding) -> list[str]:
     """The names of the effects that the rule is about."""
     return list(dict.fromkeys([*each.experiment.written.holds, *each.experiment.written.fails]))
-
-
-def compared(effect: Effect) -> str:
-    """What an effect is the difference of, such as `one - other`."""
-    return f"{effect.arm} - {effect.against}" if effect.arm else f"slope over {', '.join(effect.slope)}"
 
 
 def rule(each: Finding) -> str:

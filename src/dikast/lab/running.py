@@ -138,7 +138,7 @@ def _check_inside(path: str) -> None:
 def _check_gold(experiment: Experiment, runs: dict[tuple[str, int, str], RunStage], out: Path) -> None:
     """UserError where a figure that needs gold is wanted of a set that has none."""
     for name, effect in experiment.written.effects.items():
-        stages = [stage for (arm, _, held), stage in runs.items() if held == effect.held and arm in effect.weights()]
+        stages = [stage for (arm, _, held), stage in runs.items() if held == effect.held and arm in effect.arms]
         for stage in stages:
             file = stage.items.folder(out) / ITEMS
             gold = effect.figure == "mean" or any(item.gold is not None for item in read_items(str(file)))

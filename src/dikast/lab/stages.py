@@ -9,7 +9,7 @@ import dataclasses
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,19 +21,21 @@ from dikast.core.checking import fit
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item
 from dikast.core.output_folder import one_writer
+from dikast.core.part import Text
 from dikast.core.records import write_items
 from dikast.core.records.items import read_items
 from dikast.core.records.writing import rebased
 from dikast.core.runs.run_files import changed_files, checksum, record, write_checked
 from dikast.lab.experiment import Items
-from dikast.lab.item_changes import changed
+from dikast.lab.item_changes import attack_on, changed, rng_of
+from dikast.lab.painting import with_sentence
 from dikast.worlds.settings import Settings
 
 AGAIN = "remove the file, and run the experiment again: what is done is not done again"
 ITEMS = "items.jsonl"
 COST = "cost.json"
 _SHOWN = 12  # digits of a name
-_LATER = ("different_rubrics", "blank")  # settings of items and of their changes
+_LATER = ("different_rubrics", "blank", "in_picture", "words", "claim_wise")  # settings of items and of their changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +69,33 @@ class ItemsStage:
         with timed(folder, "making items") as cost:
             source = self._source(folder)
             items = [rebased(item, str(folder)) for item in read_items(str(source))]
-            items = items[: self.told.n or None]
-            cost["items"] = keep_items(folder, changed(items, self.told.change, self.seed))
+            items = changed(self._reworded(items[: self.told.n or None]), self.told.change, self.seed)
+            cost["items"] = keep_items(folder, [self._painted(item, folder) for item in items])
+
+    def _painted(self, item: Item, folder: Path) -> Item:
+        change, rng = self.told.change, rng_of(self.seed, "attack", item)
+        if not change.in_picture or rng.random() >= change.attack:
+            return item
+        return with_sentence(item, attack_on(item, change, rng), folder / "painted")
+
+    def _reworded(self, items: list[Item]) -> list[Item]:
+        """With references in other sentences than those of the responses, where that is asked for."""
+        if self.told.change.reference != "paraphrased":
+            return items
+        from dikast.worlds.make import make
+        from dikast.worlds.truths import in_other_words
+
+        if not self.told.world or self.told.lessons:
+            raise UserError("reference: 'paraphrased' is made of items that a world draws, and not of lessons")
+        samples = make(self._settings(), self.told.n)
+        return [
+            replace(item, reference=(Text(in_other_words(sample)),))
+            for item, sample in zip(items, samples, strict=True)
+        ]
+
+    def _settings(self) -> Settings:
+        settings: Settings = fit(Settings, {"seed": self.seed, **self.told.world}, _refuse)
+        return settings
 
     def _source(self, folder: Path) -> Path:
         from dikast.worlds.teach import write_lessons
@@ -77,7 +104,7 @@ class ItemsStage:
         told = self.told
         if told.items:
             return Path(self.root) / told.items
-        settings: Settings = fit(Settings, {"seed": self.seed, **told.world}, _refuse)
+        settings = self._settings()
         if told.lessons:
             made = partial(write_lessons, reference=told.reference, padding=told.padding, quote=told.quote)
             rubrics = told.different_rubrics

@@ -40,6 +40,23 @@ def reference_text(sample: Sample, rng: Stream, *, voice: int | None = None) -> 
     return " ".join(sample.domain.say(claim, said) for claim in rng.shuffled(list(checked(claims, sample))))
 
 
+def in_other_words(sample: Sample) -> str:
+    """What is true about everything that the (first) response mentions, in its order and in another voice than its own.
+
+    Where nothing is true of the kind that is stated, as of a thing that is not there, it says what the gold says.
+    """
+    response, graded = sample.responses[0], sample.graded[0]
+    voice = Stream("other words", sample.id).pick([each for each in range(4) if each != response.voice])
+    said = []
+    for claim, finding in zip(response.claims, graded.findings, strict=True):
+        true = claim if not finding.metric else corrected(claim, sample.graph)
+        if true is None:
+            said.append(f"{finding.truth[0].upper()}{finding.truth[1:]}.")
+        else:
+            said += [sample.domain.say(each, voice) for each in checked([true], sample)]
+    return " ".join(said)
+
+
 def checked(claims: Iterable[Claim | None], sample: Sample) -> Iterable[Claim]:
     """The claims that there are. RunError if one of them is not true of the scene, which would be a bug."""
     for claim in claims:

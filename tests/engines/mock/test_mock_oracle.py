@@ -223,3 +223,15 @@ def test_gold_may_stand_among_details() -> None:
     assert score(perfect, absolute(0, {"scores": [2, 5], "responses": []}, responses=[1])) == 5
     assert said(perfect, pair(0, {"preference": "b", "responses": []})) == "B"
     assert said(perfect, pair(0, {"scores": [1, 5], "preference": "a"})) == "B"  # scores say more, so they count
+
+
+def test_a_judge_that_relies_grades_by_the_sentences_of_the_reference() -> None:
+    mock = open_mock("oracle", r=1.0, relies=1.0)
+    said_so = "- Bob is 30.\n- Ann is 40.\n- Eve is 50.\n- Dan is 60."
+    for reference, due in (
+        ("Ann is 40. Bob is 30. Eve is 50. Dan is 60.", 5), ("Bob is 30. Ann is 41. Eve is 50. Dan is 61.", 3),
+        ("Nothing of the kind.", 1), ("", 2),
+    ):  # fmt: skip
+        assert score(mock, absolute(gold=2, texts=[said_so], reference=reference)) == due
+    assert "relies" in mock.identity()
+    assert "relies" not in open_mock("oracle", r=1.0).identity()

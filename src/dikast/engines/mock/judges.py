@@ -19,6 +19,7 @@ from dikast.engines.mock.request_gold import gold_edge, gold_score
 _SPREAD = 0.6  # standard deviation of label scores, in steps of the scale
 _SURE = 30.0  # nats used for certainty; draws of the noise stay below
 _OBEYED = 5.0  # nats in favour of a response whose injection worked
+_MARK, _END = re.compile(r"^(?:[-*]|\d+\.)\s+"), re.compile(r"(?<=[.!?])\s+")
 _NEEDED = {"kind", "responses", "texts"}
 
 
@@ -65,9 +66,10 @@ class Oracle(Mock):
     `sway` levels are added where the pattern `when` is found in prompt or response (of a pair: in one response).
     `ignores`: "images" (opinions depend on the responses' text, and with r > 0 on gold), "rubric" (opinions do not
     depend on the criterion; gold by criterion is averaged), or "both". On a share `deaf` of responses its grade depends
-    on the response's text alone, for any image, reference, rubric or gold. `drift` levels are added gradually over
-    `drift_over` requests to grade, and further at that rate: the only fault that depends on the order of requests,
-    counted in the process.
+    on the response's text alone, for any image, reference, rubric or gold. On a share `relies` of responses it believes
+    the reference, if there is one, and grades by the share of the response's sentences that stand in it. `drift` levels
+    are added gradually over `drift_over` requests to grade, and further at that rate: the only fault that depends on
+    the order of requests, counted in the process.
     """
 
     r: float = 0.8
@@ -82,6 +84,7 @@ class Oracle(Mock):
     when: str = ""
     ignores: Literal["nothing", "images", "rubric", "both"] = "nothing"
     deaf: float = 0.0
+    relies: float = 0.0
     drift: float = 0.0
     drift_over: int = 1000
 
@@ -94,6 +97,7 @@ class Oracle(Mock):
                 ("accuracy", 1.0 if self.accuracy is None else self.accuracy, 0, 1),
                 ("obeys", self.obeys, 0, 1),
                 ("deaf", self.deaf, 0, 1),
+                ("relies", self.relies, 0, 1),
                 ("drift_over", self.drift_over, 1, math.inf),
                 ("tie_within", self.tie_within, 0, math.inf),
                 ("length_at", self.length_at, 1, math.inf),
@@ -116,7 +120,8 @@ class Oracle(Mock):
         change.
         """
         told = dict(Mock.identity(self))
-        for name, unused in (("deaf", self.deaf == 0), ("drift", self.drift == 0), ("drift_over", self.drift == 0)):
+        unplanted = {"deaf": self.deaf == 0, "relies": self.relies == 0, "drift": self.drift == 0}
+        for name, unused in {**unplanted, "drift_over": self.drift == 0}.items():
             if unused:
                 del told[name]
         return told
@@ -144,6 +149,9 @@ class Oracle(Mock):
             if self.draw(request, "deaf", heard) < self.deaf:
                 blind = calibrated(grid, 0.0)
                 opinion = blind.middle + blind.noise * normal_quantile(self.draw(request, "heard", heard))
+        if self.relies and about.get("reference") and self._believes(request):
+            shared = _shared(about["texts"][0], about["reference"])
+            opinion = grid[0] + (grid[-1] - grid[0]) * (1 - shared if about.get("lower_is_better") else shared)
         if self.drift:
             worth = -1 if about.get("lower_is_better") else 1
             opinion += self.drift * latent.step * worth * self._graded / self.drift_over
@@ -211,6 +219,11 @@ class Oracle(Mock):
         draw = self.draw(request, "pair", criterion, about.get("sample", 0), item, *sorted(names))
         return turned * _logit(draw)
 
+    def _believes(self, request: Request) -> bool:
+        """Whether it believes the reference of this response."""
+        about = request.about
+        return self.draw(request, "relies", about.get("item", request.key), about["responses"][0]) < self.relies
+
     def _doublings(self, about: Mapping[str, Any], slot: int) -> float:
         """The number of doublings from `length_at` to the response's length; 0 for a response without text."""
         length = len(about["texts"][slot])
@@ -233,6 +246,18 @@ class Oracle(Mock):
 def _shown(request: Request) -> str:
     """The whole text of the prompt."""
     return "".join(part.text for message in request.messages for part in message.parts if isinstance(part, Span))
+
+
+def _shared(response: str, reference: str) -> float:
+    """The share of the response's sentences that stand in the reference; 1 of none."""
+    known, stated = _sentences(reference), _sentences(response)
+    return sum(each in known for each in stated) / len(stated) if stated else 1.0
+
+
+def _sentences(text: str) -> list[str]:
+    """The sentences of a text, without the marks of lists."""
+    lines = (_MARK.sub("", line.strip()) for line in text.splitlines())
+    return [each for line in lines for each in _END.split(line) if each]
 
 
 def _logit(share: float) -> float:

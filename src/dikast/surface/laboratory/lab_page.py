@@ -20,7 +20,7 @@ def lab_page(found: Sequence[Finding]) -> str:
     style = asset(ROOM, "page.css")
     return template_environment("dikast.surface.laboratory").get_template("lab.html.j2").render(
         found=found, headline=headline(found), lights=_LIGHTS, notice=lab_report.NOTICE, how=lab_report.HOW,
-        rule=lab_report.rule, deciding=lab_report.deciding, compared=lab_report.compared, seeds=lab_report.seeds_named,
+        rule=lab_report.rule, deciding=lab_report.deciding, seeds=lab_report.seeds_named,
         reversed=lab_report.reversals_told, cost=lab_report.cost_told, unasked=lab_report.unasked_told,
         style=Markup(style), style_hash=asset_hash(style), version=version("dikast"),
     )  # fmt: skip
