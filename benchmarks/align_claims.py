@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.align_figures import Rows
+from dikast.alignment.round_report import BOUNDS
 from dikast.core.item import Item
 from dikast.core.part import text_of
 from dikast.core.records import read_items
@@ -66,7 +67,7 @@ def stages_table(stages: Mapping[str, Iterable[Path]], prompts: Mapping[str, Ite
         items = [item for file in files for item in read_items(str(file))]
         texts = [(prompts[item.id], text_of(item.responses[0])) for item in items]
         golds = [gold for prompt, told in texts if (gold := reply_gold(told, prompt.meta)) is not None]
-        good = Rows([item.id for item in items], [gold.goodness for gold in golds]).mean()
+        good = Rows([item.id for item in items], [gold.goodness for gold in golds]).mean(BOUNDS["gold"])
         words = sum(len(told.split()) for _, told in texts) / len(texts)
         unreadable = sum(gold.unreadable for gold in golds) / max(sum(gold.sentences for gold in golds), 1)
         kinds = Counter(_kind(sentence, prompt) for prompt, told in texts for sentence in sentences_of(told))

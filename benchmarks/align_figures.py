@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dikast.alignment.round_report import HELD, Measured, read_measured
+from dikast.alignment.round_report import BOUNDS, HELD, Measured, read_measured
 from dikast.audit.estimate import Estimate
 from dikast.audit.statistics.correlation import weighted_pearson
 from dikast.audit.statistics.intervals import Resampling, bootstrap, mean_estimate
+from dikast.audit.statistics.ppi import ANY
 from dikast.core.gold import goodness_of
 from dikast.core.item import Item
 from dikast.core.records import read_items
@@ -30,9 +31,9 @@ class Rows(NamedTuple):
     ids: list[str]
     values: list[float]
 
-    def mean(self) -> Estimate:
-        """The mean, its interval by prompt."""
-        return mean_estimate(self.values, HOW.level, codes_of(self.ids))
+    def mean(self, within: tuple[float, float] = ANY) -> Estimate:
+        """The mean, its interval by prompt, of which no end lies outside `within`."""
+        return mean_estimate(self.values, HOW.level, codes_of(self.ids), within=within)
 
 
 class Arm:
@@ -127,7 +128,7 @@ def states_table(arms: Sequence[Arm]) -> list[str]:
     for arm in arms:
         for number in range(max((len(each) for each in arm.states), default=0)):
             seeds = sum(number < len(each) for each in arm.states)
-            cells = [_cell(arm.column(number, name), digits)
+            cells = [_cell(arm.column(number, name), digits, BOUNDS[name])
                      for name, digits in (("gold", 3), ("reward", 3), ("words", 1), ("unreadable", 3))]  # fmt: skip
             kl = _cell(arm.column(number, "kl"), 1) if number else "0"
             lines.append(f"| {arm.name} | {_name(number)} | {seeds} | {' | '.join(cells)} | {kl} |")
@@ -267,12 +268,14 @@ def spent(arm: Arm) -> tuple[list[float], list[float]]:
 def best_of_table(curves: Mapping[str, Callable[[int], Rows]], sizes: Sequence[int]) -> list[str]:
     """Gold of the best of N replies of the start, by the judge that chooses."""
     lines = [f"| N | {' | '.join(curves)} |", f"|---|{'---|' * len(curves)}"]
-    lines += [f"| {n} | {' | '.join(f'{curve(n).mean():.3f}' for curve in curves.values())} |" for n in sizes]
+    for n in sizes:
+        cells = [_cell(curve(n), 3, BOUNDS["gold"]) for curve in curves.values()]
+        lines.append(f"| {n} | {' | '.join(cells)} |")
     return lines
 
 
-def _cell(rows: Rows, digits: int) -> str:
-    return format(rows.mean(), f".{digits}f")
+def _cell(rows: Rows, digits: int, within: tuple[float, float] = ANY) -> str:
+    return format(rows.mean(within), f".{digits}f")
 
 
 def _name(number: int) -> str:

@@ -17,13 +17,16 @@ from safetensors.torch import load_file
 import tiny_models
 from dikast.alignment.align import align
 from dikast.alignment.align_options import AlignOptions
-from dikast.core.errors import DataError, RunError, TooManyMissing, UserError
+from dikast.core.errors import DataError, EngineError, RunError, TooManyMissing, UserError
 from dikast.core.output_folder import one_writer
 from dikast.core.records import read_items
 from dikast.core.rubric import Rubric
 from dikast.core.runs.run_files import changed_files
+from dikast.engines.base import Completion, Request
 from dikast.engines.spec import open_engine
 from runs import dikast_here, files_in, fill, flips, nursery, small_disk
+from scripted import Scripted
+from videos import make_video
 
 Made = Callable[..., AlignOptions]
 
@@ -213,7 +216,18 @@ def test_bad_input_is_told_at_once_before_the_first_sample(
     (tmp_path / "bad.yaml").write_text("{beta: -1, betta: 2}")
     (tmp_path / "own.yaml").write_text("{model: elsewhere}")
     same = scenes / "prompts/items-00000.jsonl"
+    asked: dict[str, Any] = {"id": "x", "instruction": "Describe it.", "rubric": "helpfulness"}
+    media = {"picture": {"type": "image", "image": "no.png"}, "clip": {"type": "video", "video": "no.mp4"}}
+    gone: dict[str, dict[str, Any]] = {
+        "clip": {**asked, "instruction": [media["clip"], {"type": "text", "text": "Describe it."}]},
+        **{field: {**asked, field: [media["picture"]]} for field in ("context", "reference")},
+    }
+    for name, row in gone.items():
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps(row) + "\n")
     for values, said in (
+        ({"prompts": tmp_path / "clip.jsonl"}, r"clip\.jsonl:1: item 'x': .*no\.mp4 does not exist"),
+        ({"prompts": tmp_path / "context.jsonl"}, r"context\.jsonl:1: item 'x': .*no\.png does not exist"),
+        ({"held_out": tmp_path / "reference.jsonl"}, r"reference\.jsonl:1: item 'x': .*no\.png does not exist"),
         ({"policy": str(blind)}, r"has no vision, and item 'scenes-.*items-00000\.jsonl:1.*shows a picture"),
         ({"policy": "mock:random"}, r"--policy mock:random: is neither a model folder nor hf:ORG/NAME"),
         ({"held_out": same}, r"20 prompts of .* also stand in .*--force"),
@@ -233,6 +247,37 @@ def test_bad_input_is_told_at_once_before_the_first_sample(
     (tmp_path / "run/mine.txt").write_text("mine")
     with pytest.raises(UserError, match="holds something else"):
         align(options())
+
+
+def test_a_policy_need_not_see_what_it_is_not_shown(options: Made, tmp_path: Path, scenes: Path) -> None:
+    """Pictures of the reference are the judge's; responses do not count."""
+    from dikast.alignment.align_inputs import checked
+
+    blind = tiny_models.build("llama", tmp_path / "blind")
+    (shown, _) = lines(scenes / "prompts/items-00000.jsonl")[0]["instruction"]
+    picture = [{**shown, "image": str(scenes / "prompts" / shown["image"])}]
+    for name in ("prompts", "held"):
+        said = [picture, [{**shown, "image": "never-drawn.png"}]]
+        row = {"id": name, "instruction": f"Draw {name}.", "rubric": "helpfulness", "reference": picture,
+               "responses": said}  # fmt: skip
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps(row) + "\n")
+    given = checked(options(policy=str(blind), prompts=tmp_path / "prompts.jsonl", held_out=tmp_path / "held.jsonl"))
+    assert (len(given.prompts), given.overlap) == (1, 0)
+
+
+def test_clips_that_stand_in_both_files_are_found_by_content(options: Made, tmp_path: Path) -> None:
+    from dikast.alignment.align_inputs import checked
+
+    folder = tiny_models.build("llava_onevision", tmp_path / "onevision")
+    for name in ("prompts", "held"):
+        (tmp_path / name).mkdir()
+        make_video(tmp_path / name / f"{name}.mp4")
+        asked = [{"type": "video", "video": f"{name}.mp4"}, {"type": "text", "text": "What happens?"}]
+        row = {"id": name, "instruction": asked, "rubric": "helpfulness"}
+        (tmp_path / name / "items.jsonl").write_text(json.dumps(row) + "\n")
+    both = {"prompts": tmp_path / "prompts/items.jsonl", "held_out": tmp_path / "held/items.jsonl"}
+    with pytest.raises(UserError, match=r"1 prompts of .* also stand in"):
+        checked(options(policy=str(folder), **both))
 
 
 def test_prompts_that_stand_in_both_files_are_counted_when_forced(options: Made, scenes: Path) -> None:
@@ -261,6 +306,58 @@ def test_prompts_that_all_tie_end_the_run_with_the_reason(options: Made) -> None
     assert "equal" in done["stopped"]
     assert done["model"] == options().policy
     assert len(done["rounds"]) == 2
+
+
+@pytest.mark.slow
+def test_empty_identical_and_missing_replies_are_counted(
+    options: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is said to the first prompt, the same to the second, the third is not answered, the fourth once, and one
+    of three replies to every other is empty. Of the held-out prompts the first is not answered; the second is from the
+    first round on with nothing.
+    """
+    wanted = options(rounds=1, judge="mock:prefers-long,r=0", second_judge="mock:random", schedule="full")
+    prompts, held = ([item.id for item in read_items(str(path))] for path in (wanted.prompts, wanted.held_out))
+    unanswered = Completion("", finish="error", error=EngineError("too long", kind="context"))
+
+    def say(request: Request) -> Completion | str:
+        draw, item, k = request.key.rsplit("/", 2)
+        if draw.endswith("/held-out"):
+            number = held.index(item)
+            return unanswered if number == 0 else " " if number == 1 and draw != "start/held-out" else "A circle."
+        number = prompts.index(item)
+        if number == 2:
+            return unanswered
+        if number == 0 or k == "1" or (number == 3 and k == "2"):
+            return "The circle is red." if number == 1 else "\n"
+        return "The circle is red." if number == 1 else f"The square is blue.{' So it is.' * int(k)}"
+
+    monkeypatch.setattr("dikast.alignment.align._engine", lambda model, device: Scripted(say))
+    told = list[str]()
+    done = align(wanted, tell=told.append)
+    (start, first), run = done["rounds"], tmp_path / "run"
+    assert (first["prompts"], first["pairs"], first["dropped"]) == (
+        20, 16, {"all replies are the same": 2, "fewer than two different replies that are not empty": 1,
+                 "the policy did not answer": 1},
+    )  # fmt: skip
+    counts = ("replies", "empty", "repeated", "all_the_same")
+    assert [first["samples"][name] for name in counts] == [57, 3 + 2 + 16, 2 + 2 + 1, 2]
+    assert json.loads((run / "round-1/failed.json").read_bytes()) == {prompts[2]: "context: too long"}
+    assert any(line.startswith("round-1: 1 prompts were not answered: ") for line in told)
+    rewards = {line["item"]: line["rewards"] for line in lines(run / "round-1/rankings.jsonl")}
+    for pair in read_items(str(run / "round-1/pairs.jsonl")):
+        best, worst = pair.meta["samples"]
+        assert {best, worst} == {0, 2}
+        assert rewards[pair.id][best] > rewards[pair.id][worst]
+        assert rewards[pair.id][1] is None
+    assert first["verdicts"] == 16 * 2  # two replies in both orders
+    assert first["missing"] == 0
+    figures = ("reward", "second", "words", "empty", "kl", "wins")
+    assert {(first["held_out"][name]["n"], first["held_out"][name]["dropped"]) for name in figures} == {(7, 1)}
+    assert (start["held_out"]["empty"]["value"], first["held_out"]["empty"]["value"]) == (0, pytest.approx(1 / 7))
+    row = next(line for line in lines(run / "round-1/held-out/measures.jsonl") if line["item"] == held[1])
+    assert (row["reward"], row["second"], row["empty"], row["wins"]) == (0, 0, 1, 0)
+    assert first["held_out"]["wins"]["value"] == pytest.approx(6 * 0.5 / 7)
 
 
 @pytest.mark.slow

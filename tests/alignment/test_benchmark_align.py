@@ -92,3 +92,9 @@ def test_the_share_of_a_gap_by_hand() -> None:
     assert found.value == pytest.approx(0.25 / 0.55)
     assert found.low < found.value < found.high
     assert math.isnan(share_of_gap(arm, Rows(["a", "b"], [0.0, 0.0])).value)  # gold gained nothing
+
+
+def test_no_end_of_a_share_in_the_tables_is_below_0() -> None:
+    rows = Rows(["a", "b", "c", "d"], [0.0, 0.0, 0.0, 1.0])
+    assert rows.mean().low < 0
+    assert f"{rows.mean((0.0, 1.0)):.2f}" == "0.25 [0.00, 1.00]"

@@ -1,5 +1,6 @@
 """What an alignment would take, by hand."""
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -39,7 +40,36 @@ def test_counts_memory_and_hours(options: Callable[..., AlignOptions]) -> None:
     assert fixed[1] == pytest.approx(fixed[0] / 8)
     assert one["memory_gb_a_card"] > fixed[0]
     assert one["hours"] == pytest.approx(2 * sum(one["hours_a_round"].values()))
-    assert "not measured on a card" in plan_lines(plan)[-1]
+    lines = plan_lines(plan)
+    assert "not measured on a card" in lines[-1]
+    # so small a model needs no time worth a number
+    told = "training under 1 s, reference under 1 s, reading under 1 s, writing at most under 1 s"
+    assert sum(f"under 1 s for 2 rounds (in each: {told})" in line for line in lines) == 2
+    for each in (one, eight):
+        each["hours"], each["memory_gb_a_card"] = 1234.5, 2345.6
+        each["hours_a_round"] = {"training": 1.5, "reference": 0.01, "reading": 2.5}
+    assert all(
+        "2,346 GB a card in training; 1,234.5 hours for 2 rounds (in each: training 90 minutes, reference 36 s, reading"
+        " 2.5 hours)" in line
+        for line in plan_lines(plan)[3:5]
+    )
+
+
+def test_tokens_are_those_of_prompts_from_the_whole_file(options: Callable[..., AlignOptions], tmp_path: Path) -> None:
+    """The second half of 60 prompts is longer, and 32 of them are looked at: as many long ones as short ones."""
+    rows = [{"id": str(i), "instruction": "word " * (1 if i < 30 else 21), "rubric": "helpfulness"} for i in range(60)]
+    held = tmp_path / "held.jsonl"
+    held.write_text(json.dumps({"id": "h", "instruction": "hm", "rubric": "helpfulness"}) + "\n")
+
+    def mean_of(name: str, rows: list[dict[str, str]]) -> float:
+        path = tmp_path / f"{name}.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        found = dry_run(checked(options(prompts=path, held_out=held)))["tokens_of_a_prompt"]
+        assert found["n"] == min(32, len(rows))
+        return float(found["mean"])
+
+    short, long = mean_of("short", rows[:30]), mean_of("long", rows[30:])
+    assert mean_of("both", rows) == pytest.approx((short + long) / 2)
 
 
 def test_the_verb_prints_it_and_writes_nothing(options: Callable[..., AlignOptions], tmp_path: Path) -> None:
@@ -50,6 +80,10 @@ def test_the_verb_prints_it_and_writes_nothing(options: Callable[..., AlignOptio
     assert done.exit_code == 0, done.output
     assert re.search(r"8 x H200 +\S+ GB a card", done.output)
     assert not (tmp_path / "run").exists()
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/mine.txt").write_text("mine")
+    done = CliRunner().invoke(app, ["align", *flags, "--dry-run"])  # as the run itself would say
+    assert "holds something else" in str(done.exception)
 
 
 def test_the_recipe_holds_settings_that_exist() -> None:

@@ -76,6 +76,27 @@ def test_every_figure_has_n_and_an_interval_and_what_was_dropped() -> None:
     assert found["empty"]["method"] == "Wilson"
 
 
+def test_no_end_of_an_interval_is_a_value_that_the_figure_cannot_have() -> None:
+    now = state([0.0, 0.0, 0.0, 0.0, 0.0, 0.9])  # .15 [-.24, .54] by Student
+    columns = {**now.columns, "second": (1.0, 1.0, 1.0, 1.0, 0.2, None), "words": (0.0, 0.0, 0.0, 0.0, 0.0, 60.0)}
+    first = Measured(now.ids, {**columns, "gold": (1.0, 1.0, 1.0, 1.0, 1.0, 0.0), "words": (0.0,) * 6})
+    found = estimates(Measured(now.ids, columns), first)
+    assert (found["gold"]["low"], round(found["gold"]["high"], 2)) == (0.0, 0.54)
+    assert (found["second"]["high"], found["second"]["dropped"]) == (1.0, 1)
+    assert found["words"]["low"] == 0.0
+    assert found["gold"]["change"]["low"] == -1.0  # -1, five times, and .9
+    assert found["words"]["change"]["low"] < 0  # of a difference in words nothing is impossible
+
+
+def test_a_prompt_without_a_reply_is_counted_in_every_figure() -> None:
+    now = state([0.3, None, 0.5, 0.4, 0.3, 0.4])
+    columns = {name: (*values[:5], None) for name, values in now.columns.items()}
+    found = estimates(Measured(now.ids, columns), None)
+    assert {name: (each["n"], each["dropped"]) for name, each in found.items()} == {
+        **dict.fromkeys(("reward", "words", "empty", "cut", "unreadable", "wins", "kl"), (5, 1)), "gold": (4, 2),
+    }  # fmt: skip
+
+
 def test_wins_have_wilsons_interval_by_hand() -> None:
     def wins(*values: float | None) -> dict[str, Any]:
         found: dict[str, Any] = estimates(Measured(tuple(f"p{i}" for i in range(len(values))), {"wins": values}), None)

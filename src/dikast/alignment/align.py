@@ -18,7 +18,7 @@ import orjson
 
 from dikast.alignment.align_inputs import Given, checked
 from dikast.alignment.align_options import AlignOptions
-from dikast.alignment.policy_samples import Draw, sampled
+from dikast.alignment.policy_samples import FAILED, Draw, sampled
 from dikast.alignment.round_pairs import SAMPLES, make_pairs
 from dikast.alignment.round_report import (
     HELD,
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 PLAN = "align.json"
 REPORT = "report.json"
 ASKED = "asked.json"
+SECONDS = "seconds.json"  # of each step, of all calls that finished it
 _log = logging.getLogger(__name__)
 Tell = Callable[[str], None]
 
@@ -79,6 +80,14 @@ def align(options: AlignOptions, *, judge: Engine | None = None, tell: Tell = la
 
 def _check_plan(out: Path, given: Given) -> None:
     """Write the identity of the run; UserError for a folder that holds a different one."""
+    told = check_folder(given)
+    tell_writer(out)
+    write_checked(out / PLAN, told)
+
+
+def check_folder(given: Given) -> bytes:
+    """The content of `align.json`; UserError where the folder holds another run, or something else."""
+    out = given.options.out.absolute()
     plan = out / PLAN
     told = orjson.dumps(given.identity, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
     if plan.is_file():
@@ -92,17 +101,16 @@ def _check_plan(out: Path, given: Given) -> None:
                 f"{out} holds an alignment with other {', '.join(different)}: give this one another --out, or remove"
                 " the folder to start again"
             )
-    elif {path.name.removesuffix(".part") for path in out.iterdir()} - {PLAN, CHECKSUMS}:  # a full disk leaves these
+    elif {path.name.removesuffix(".part") for path in out.glob("*")} - {PLAN, CHECKSUMS}:  # a full disk leaves these
         raise UserError(f"{out}: holds something else: name a new folder, or empty it")
-    tell_writer(out)
-    write_checked(plan, told)
+    return told
 
 
 def _set_damaged_aside(out: Path) -> None:
     """Rename files of an earlier call that have changed since they were written, with a warning: they are made again
     from the others, and nothing is asked twice.
     """
-    for path in sorted(path for name in (SAMPLES, MEASURES, ASKED, REPORT) for path in out.rglob(name)):
+    for path in sorted(path for name in (SAMPLES, MEASURES, ASKED, SECONDS, REPORT) for path in out.rglob(name)):
         for problem in changed_files(path.parent, path.name).values() if path.is_file() else ():
             move(path, damaged(path))
             told = DataError(f"{problem}: it is moved to {damaged(path).name}, and made again", path=str(path))
@@ -124,7 +132,6 @@ class _Alignment:
     def __init__(self, given: Given, out: Path, tell: Tell) -> None:
         self.given, self.out, self.tell = given, out, tell
         self.device = str(given.settings.get("device", "auto"))
-        self.seconds: dict[str, dict[str, float]] = {}
         self._plan = identity_of(out / PLAN)
 
     def check_in_place(self) -> None:
@@ -161,6 +168,9 @@ class _Alignment:
         with self._timed(name, "judge"):
             self.tell(f"{name}: judging {len(items):,} x {options.samples} replies")
             found = make_pairs(self.given.judge, items, folder, options.schedule, options.margin, self.given.allowed)
+        if lost := len(self.given.prompts) - len(items):
+            dropped = {**found.dropped, "the policy did not answer": lost}
+            found = found._replace(prompts=len(self.given.prompts), dropped=dropped)
         told: dict[str, Any] = {"round": number, **found._asdict(), "samples": _about_samples(items)}
         if stopped := too_few_pairs(found.pairs, found.prompts, found.dropped):
             return told, stopped
@@ -187,7 +197,10 @@ class _Alignment:
         sampling = Sampling(options.temperature, options.top_p, options.max_tokens, options.seed)
         frames = int(self.given.settings.get("frames", 8))
         try:
-            return sampled(prompts, Draw(name, count, sampling, frames), policy, file, watch)
+            found = sampled(prompts, Draw(name, count, sampling, frames), policy, file, watch)
+            if lost := len(prompts) - len(found):
+                self.tell(f"{name}: {lost:,} prompts were not answered: {file.with_name(FAILED)} says why")
+            return found
         finally:
             for engine in opened:
                 close_engine(engine)
@@ -195,15 +208,17 @@ class _Alignment:
 
     def _measured(self, name: str, model: str, start: Path | None) -> Measured:
         folder = self.out / name / HELD
-        if (folder / MEASURES).is_file():
+        if all((folder / each).is_file() for each in (MEASURES, ASKED)):
             return read_measured(folder)
         with self._timed(name, "measure"):
             items = self._sampled(self.given.held, f"{name}/held-out", 1, model, folder / SAMPLES)
+            answered = {item.id for item in items}
             self.tell(f"{name}: measuring {len(items):,} held-out replies")
             found, asked = measure(
                 items, folder, self.given.judge, self.given.second, start, (model, self.given.policy),
                 compare=self.given.options.schedule != "pointwise", device=self.device, allowed=self.given.allowed,
                 frames=int(self.given.settings.get("frames", 8)),
+                unanswered=[item.id for item in self.given.held if item.id not in answered],
             )  # fmt: skip
         write_checked(folder / ASKED, orjson.dumps(asked))
         return found
@@ -218,7 +233,7 @@ class _Alignment:
             return known
         found = {**told, "held_out": estimates(now, start) if now is not None else {}}
         found["asked_held_out"] = _read(self.out / name / HELD / ASKED) or {}
-        found |= {"judge_is_policy": self.given.own_judge, "seconds": self.seconds.get(name, {})}
+        found |= {"judge_is_policy": self.given.own_judge, "seconds": _read(self.out / name / SECONDS) or {}}
         found |= told_at(time.time())
         write_checked(path, orjson.dumps(found, option=orjson.OPT_INDENT_2))
         for line in _lines(name, found):
@@ -250,8 +265,11 @@ class _Alignment:
         wall, cpu = time.monotonic(), time.process_time()
         yield
         self.check_in_place()
+        known = _read(self.out / name / SECONDS) or {}
+        before = known.get(step, {"wall": 0.0, "cpu": 0.0})
         spent = {"wall": time.monotonic() - wall, "cpu": time.process_time() - cpu}
-        self.seconds.setdefault(name, {})[step] = spent  # type: ignore[assignment]
+        known[step] = {unit: before[unit] + each for unit, each in spent.items()}
+        write_checked(self.out / name / SECONDS, orjson.dumps(known))
 
 
 def _engine(model: str, device: str) -> "LocalEngine":

@@ -12,8 +12,8 @@ from dikast.core.canonical import fingerprint
 from dikast.core.checking import Mistakes
 from dikast.core.errors import DataError, UserError
 from dikast.core.item import Item
-from dikast.core.media import check_image
-from dikast.core.part import Image, Text, Video
+from dikast.core.media import check_image, sample_video, video_sha256
+from dikast.core.part import Image, Part, Text, Video
 from dikast.core.records import read_items
 from dikast.core.text import Located, read_located
 from dikast.engines.base import Engine
@@ -121,22 +121,26 @@ def _items(path: Path, flag: str) -> list[Item]:
 
 
 def _shown(item: Item) -> str:
-    """A fingerprint of what is asked, pictures by their content; DataError for a picture that cannot be read."""
-    parts: list[Any] = []
-    for turn in item.instruction:
-        parts.append(turn.role)
-        for part in turn.content:
-            if isinstance(part, Text):
-                parts.append(part.text)
-            elif isinstance(part, Video) and part.source:
-                parts.append([part.source, part.root])
-            else:
-                images = (part,) if isinstance(part, Image) else part.frames
-                try:
-                    parts.append([check_image(image) for image in images])
-                except DataError as error:
-                    raise DataError(f"item {item.id!r}: {error}", path=item.origin) from None
-    return fingerprint(parts)
+    """A fingerprint of what is asked, pictures and videos by their content.
+
+    DataError for one that cannot be read, also in the context and the reference, which the judge alone is shown.
+    """
+    try:
+        asked = [[turn.role, *(_content_of(part) for part in turn.content)] for turn in item.instruction]
+        for part in (*(item.context or ()), *(item.reference or ())):
+            _content_of(part)
+    except DataError as error:
+        raise DataError(f"item {item.id!r}: {error}", path=item.origin) from None
+    return fingerprint(asked)
+
+
+def _content_of(part: Part) -> Any:
+    if isinstance(part, Text):
+        return part.text
+    if isinstance(part, Video) and part.source:
+        sample_video(part)
+        return [video_sha256(part), part.count]
+    return [check_image(image) for image in ((part,) if isinstance(part, Image) else part.frames)]
 
 
 def _policy(spec: str) -> "ModelSource":
@@ -152,8 +156,9 @@ def _sees(source: "ModelSource", options: AlignOptions, items: list[Item]) -> No
     from dikast.engines.local.trusted import model_config
 
     require("torch", "hf")
-    shows = next((item for item in items if item.images or item.videos), None)
     config = model_config(source.folder)
+    asked = ((item, part) for item in items for turn in item.instruction for part in turn.content)
+    shows = next((item for item, part in asked if not isinstance(part, Text)), None)
     if shows is not None and not sees_images(config, source):
         raise UserError(
             f"--policy {options.policy}: has no vision, and item {shows.id!r} ({shows.origin}) shows a picture: take a"

@@ -76,28 +76,43 @@ def plan_lines(plan: dict[str, Any]) -> list[str]:
     questions = round_["questions_to_the_judge"]
     asking = "the same number of questions" if questions is None else f"{questions:,} questions"
     training = f"{round_['training_tokens_at_most']:,} tokens of training at most"
+    replies, written = round_["replies"], round_["reply_tokens_at_most"]
     lines = [
         f"policy      {plan['parameters']:,} parameters, {plan['trained']:,} trained",
-        f"a round     {round_['replies']:,} replies of at most {round_['reply_tokens_at_most']:,} tokens to "
-        f"{round_['prompt_tokens']:,} tokens of prompts ({asked['mean']:.0f} each, mean of {asked['n']})",
+        f"a round     {replies:,} replies, together {written:,} tokens at most, to {round_['prompt_tokens']:,} tokens "
+        f"of prompts ({asked['mean']:.0f} each, mean of {asked['n']})",
         f"            {asking} to the judge; {round_['pairs_at_most']:,} pairs at most, {training}",
     ]
     for each in plan["cards"]:
-        hours = ", ".join(f"{name.replace('_', ' ')} {value:.2g}" for name, value in each["hours_a_round"].items())
+        spent = ", ".join(f"{name.replace('_', ' ')} {_time(hours)}" for name, hours in each["hours_a_round"].items())
         fits = "" if each["fits"] else " (does not fit)"
         lines.append(
-            f"{each['cards']} x {each['card']}".ljust(12) + f"{each['memory_gb_a_card']:.3g} GB a card in training"
-            f"{fits}; {each['hours']:.2g} hours for {plan['rounds']} rounds ({hours} a round)"
+            f"{each['cards']} x {each['card']}".ljust(12) + f"{_size(each['memory_gb_a_card'])} a card in training"
+            f"{fits}; {_time(each['hours'])} for {plan['rounds']} rounds (in each: {spent})"
         )
     return [*lines, f"assumed     {plan['assumed']}"]
+
+
+def _size(gb: float) -> str:
+    return f"{gb:,.0f} GB" if gb >= 100 else f"{gb:.3g} GB"
+
+
+def _time(hours: float) -> str:
+    """A time in the unit that suits it."""
+    seconds = 3600 * hours
+    if seconds < 1:
+        return "under 1 s"
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{60 * hours:.0f} minutes" if hours < 2 else f"{hours:,.1f} hours"
 
 
 def _mean_tokens(items: Sequence[Item], loaded: Any, frames: int) -> float:
     from dikast.engines.local.prompt import encode
 
-    chosen = items[:: max(1, len(items) // _LOOKED_AT)][:_LOOKED_AT]
     sizes = []
-    for item in chosen:
+    n = min(len(items), _LOOKED_AT)
+    for item in (items[i * len(items) // n] for i in range(n)):
         asked = prompt_alone(with_frames(item, (), frames))
         sizes.append(len(encode(asked, loaded.processor).ids))
     return sum(sizes) / len(sizes)

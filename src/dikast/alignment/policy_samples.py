@@ -25,6 +25,7 @@ from dikast.judging.settling import with_frames
 from dikast.prompts.ask import prompt_alone
 from dikast.worlds.replies import reply_gold
 
+FAILED = "failed.json"
 _PROMPTS = 16  # of a batch
 
 
@@ -65,7 +66,7 @@ def sampled(
         if len(failed) == len(rows):
             raise RunError(f"{file}: the policy answered no prompt: {next(iter(failed.values()))}")
         if failed:
-            write_whole(file.with_name("failed.json"), orjson.dumps(failed, option=orjson.OPT_INDENT_2))
+            write_whole(file.with_name(FAILED), orjson.dumps(failed, option=orjson.OPT_INDENT_2))
         answered = zip(prompts, rows, strict=True)
         kept = (item_to(_answered(item, row)) for item, row in answered if not row["failed"])
         write_checked(file, b"".join(orjson.dumps(each, option=orjson.OPT_SERIALIZE_NUMPY) + b"\n" for each in kept))

@@ -10,7 +10,7 @@ import orjson
 
 from dikast.core.errors import TooManyMissing
 from dikast.core.item import Item, item_to
-from dikast.core.part import text_of
+from dikast.core.part import is_empty, text_of
 from dikast.core.records import write_records
 from dikast.core.rubric import Sheet
 from dikast.core.runs.rubrics import load_rubrics
@@ -53,19 +53,27 @@ def make_pairs(
 ) -> RoundPairs:
     """Judge `samples.jsonl` of the folder into `judge/`, and write `rankings.jsonl` and `pairs.jsonl`.
 
-    A prompt gives no pair where its replies are all the same, a verdict is missing, or its best and worst are equal or
-    less than `margin` apart. TooManyMissing where more than `allowed` says of n verdicts is; they are kept.
+    The judge is not asked about empty replies, which stand in no pair. A prompt gives none where fewer than two
+    different replies are left, a verdict is missing, or its best and worst are equal or less than `margin` apart.
+    TooManyMissing where more than `allowed` says of n verdicts is; they are kept.
     """
-    different = [item for item in items if len({text_of(response) for response in item.responses}) > 1]
     dropped: Counter[str] = Counter()
-    dropped["all replies are the same"] = len(items) - len(different)
+    different, judged = [], []
+    for item in items:
+        said = [i for i, response in enumerate(item.responses) if not is_empty(response)]
+        if len({text_of(item.responses[i]) for i in said}) > 1:
+            different.append((item, said))
+            judged.append(item if len(said) == len(item.responses) else _of_these(item, said))
+        else:
+            alike = len({text_of(response) for response in item.responses}) == 1
+            dropped["all replies are the same" if alike else "fewer than two different replies that are not empty"] += 1
     rewards: dict[str, list[float | None]] = {}
     told = {"verdicts": 0, "missing": 0, "calls": 0, "tokens": 0}
     if different:
         source = folder / SAMPLES
-        if len(different) < len(items):
+        if judged != list(items):
             source = folder / "different.jsonl"
-            write_records(source, map(item_to, different))
+            write_records(source, map(item_to, judged))
         if schedule == "pointwise":
             summary = grade_file(judge, source, folder / "judge")
         else:
@@ -74,15 +82,18 @@ def make_pairs(
         check_failures(told, allowed, folder / "judge")
         rewards = _graded(folder / "judge") if schedule == "pointwise" else _ranked(folder / "judge")
     pairs, lines = [], []
-    for item in different:
-        values = rewards.get(item.id, [])
-        lines.append({"item": item.id, "rewards": values, "order": _order(values)})
-        if len(values) != len(item.responses) or None in values:
+    for item, said in different:
+        found = rewards.get(item.id, [])
+        values = dict(zip(said, found, strict=False))
+        by_reply = [values.get(i) for i in range(len(item.responses))]
+        lines.append({"item": item.id, "rewards": by_reply, "order": _order(by_reply)})
+        if len(found) != len(said) or None in found:
             dropped["a verdict is missing"] += 1
             continue
-        known = [float(value or 0.0) for value in values]
-        best = next(i for i, value in enumerate(known) if value >= max(known) - EQUAL)
-        worst = next(i for i, value in enumerate(known) if value <= min(known) + EQUAL)
+        known = {i: float(value or 0.0) for i, value in values.items()}
+        top, bottom = max(known.values()), min(known.values())
+        best = next(i for i, value in known.items() if value >= top - EQUAL)
+        worst = next(i for i, value in known.items() if value <= bottom + EQUAL)
         edge = known[best] - known[worst]
         if edge <= 2 * EQUAL or item.responses[best] == item.responses[worst]:
             dropped["equal"] += 1
@@ -97,6 +108,14 @@ def make_pairs(
     write_checked(folder / PAIRS, b"".join(orjson.dumps(pair) + b"\n" for pair in pairs))
     kept = {reason: n for reason, n in dropped.items() if n}
     return RoundPairs(len(pairs), len(items), kept, **told)
+
+
+def _of_these(item: Item, places: Sequence[int]) -> Item:
+    """The item with these responses alone, and their gold."""
+    gold = item.gold
+    if isinstance(gold, dict) and "scores" in gold:
+        gold = {"scores": [gold["scores"][i] for i in places]}
+    return replace(item, responses=tuple(item.responses[i] for i in places), gold=gold)
 
 
 def counted(summary: Mapping[str, Any]) -> dict[str, int]:

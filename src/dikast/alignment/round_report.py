@@ -10,12 +10,12 @@ import orjson
 
 from dikast.alignment.round_pairs import EQUAL, SAMPLES, check_failures, counted, grades_of
 from dikast.audit.estimate import Estimate
-from dikast.audit.statistics.intervals import rate, share
-from dikast.audit.statistics.ppi import mean_of_labels
+from dikast.audit.statistics.intervals import share
+from dikast.audit.statistics.ppi import ANY, mean_of_labels
 from dikast.core.errors import DataError
 from dikast.core.gold import goodness_of
 from dikast.core.item import Item, item_to
-from dikast.core.part import text_of
+from dikast.core.part import is_empty, text_of
 from dikast.core.records import write_records
 from dikast.core.rubric import Rubric
 from dikast.core.runs.run import Run
@@ -27,6 +27,10 @@ MEASURES = "measures.jsonl"
 HELD = "held-out"
 _GROWN = 1.5  # ratio of reply lengths (words) to the start's, above which an alignment stops
 _LEAST_PAIRS = 0.2  # minimum share of prompts that give a pair
+_SHARES = ("empty", "cut", "unreadable")
+BOUNDS: Mapping[str, tuple[float, float]] = {  # of the values of a figure; any number where it is not named
+    **dict.fromkeys(("reward", "gold", "second", *_SHARES), (0.0, 1.0)), "words": (0.0, math.inf)
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,49 +41,66 @@ class Measured:
     columns: Mapping[str, tuple[float | None, ...]]
 
     def estimate(self, name: str) -> Estimate | None:
-        """The mean of a column with its interval; None where no prompt has a value."""
+        """The mean of a column with its interval, within what it can be; None where no prompt has a value."""
         known = [value for value in self.columns[name] if value is not None]
-        return replace(mean_of_labels(known), dropped=len(self.ids) - len(known)) if known else None
+        found = mean_of_labels(known, within=BOUNDS.get(name, ANY))
+        return replace(found, dropped=len(self.ids) - len(known)) if known else None
 
     def change(self, name: str, before: "Measured") -> Estimate | None:
         """The mean paired difference to an earlier state, over prompts that both have."""
         old = dict(zip(before.ids, before.columns[name], strict=True))
         pairs = [(value, old.get(key)) for key, value in zip(self.ids, self.columns[name], strict=True)]
         known = [value - then for value, then in pairs if value is not None and then is not None]
-        return replace(mean_of_labels(known), dropped=len(pairs) - len(known)) if known else None
+        low, high = BOUNDS.get(name, ANY)
+        found = mean_of_labels(known, within=(low - high, high - low))
+        return replace(found, dropped=len(pairs) - len(known)) if known else None
 
 
 def measure(
     items: Sequence[Item], folder: Path, judge: Judge, second: Judge | None, start: Path | None,
     models: tuple[str, str], *, compare: bool, device: str, allowed: Callable[[int], float], frames: int,
+    unanswered: Sequence[str] = (),
 ) -> tuple[Measured, dict[str, int]]:  # fmt: skip
     """Measure the replies in `samples.jsonl` of the folder; returns the numbers and the counts of questions.
 
     start: the folder of the first state, None if it is this one. models: this state's and the first one's. compare:
-    the judge compares each reply with the start's; otherwise its grades of both say which wins. Everything is kept in
-    the folder and not asked again.
+    the judge compares each reply with the start's; otherwise its grades of both say which wins. unanswered: prompts
+    without a reply, whose numbers are unknown. The judges are not asked about an empty reply: its grade is the lowest,
+    and it loses. Everything is kept in the folder and not asked again.
     """
     asked = dict[str, int]()
 
+    empty = {item.id for item in items if is_empty(item.responses[0])}
+    source = folder / (SAMPLES if not empty else "not-empty.jsonl")
+    if empty:
+        write_records(source, (item_to(item) for item in items if item.id not in empty))
+
     def judged(by: Judge, name: str) -> dict[str, list[float | None]]:
-        told = counted(grade_file(by, folder / SAMPLES, folder / name))
+        lowest: dict[str, list[float | None]] = {key: [0.0] for key in empty}
+        if len(empty) == len(items):
+            return lowest
+        told = counted(grade_file(by, source, folder / name))
         check_failures(told, allowed, folder / name)
         for key in ("calls", "tokens"):
             asked[key] = asked.get(key, 0) + told[key]
-        return grades_of(folder / name)
+        return grades_of(folder / name) | lowest
 
     texts = [text_of(item.responses[0]) for item in items]
     rewards = judged(judge, "judge")
     seconds = judged(second, "second-judge") if second is not None else {}
     wins: Mapping[str, float | None] = {}
     if start is not None:
-        wins = _wins(items, folder, judge, start, asked) if compare else won_by_grades(rewards, read_measured(start))
+        wins = (
+            _wins(items, folder, judge, start, asked, allowed)
+            if compare
+            else won_by_grades(rewards, read_measured(start))
+        )
     columns: dict[str, list[float | None]] = {
         "reward": [rewards.get(item.id, [None])[0] for item in items],
         "gold": [_gold(item, judge) for item in items],
         "second": [seconds.get(item.id, [None])[0] for item in items],
         "words": [float(len(text.split())) for text in texts],
-        "empty": [float(not text.strip()) for text in texts],
+        "empty": [float(item.id in empty) for item in items],
         "cut": [float(bool(item.meta["cut"][0])) for item in items],
         "unreadable": [_unreadable(item) for item in items],
         "wins": [wins.get(item.id) for item in items],
@@ -90,7 +111,9 @@ def measure(
 
         both = [reply_logprobs(model, items, folder / "prepared", device=device, frames=frames) for model in models]
         columns["kl"] = [now - then for now, then in zip(*both, strict=True)]
-    found = Measured(tuple(item.id for item in items), {name: tuple(each) for name, each in columns.items()})
+    lost = (None,) * len(unanswered)
+    ids = (*(item.id for item in items), *unanswered)
+    found = Measured(ids, {name: (*each, *lost) for name, each in columns.items()})
     rows = [{"item": key, **{name: each[i] for name, each in found.columns.items()}} for i, key in enumerate(found.ids)]
     write_checked(folder / MEASURES, b"".join(orjson.dumps(row) + b"\n" for row in rows))
     return found, asked
@@ -112,7 +135,12 @@ def read_measured(folder: Path) -> Measured:
 
 
 def _wins(
-    items: Sequence[Item], folder: Path, judge: Judge, start: Path, asked: dict[str, int]
+    items: Sequence[Item],
+    folder: Path,
+    judge: Judge,
+    start: Path,
+    asked: dict[str, int],
+    allowed: Callable[[int], float],
 ) -> dict[str, float | None]:
     """1 where the reply is preferred to the start's; 0.5 for a tie, orders that disagree, or the same reply."""
     from dikast.core.records import read_items
@@ -125,12 +153,15 @@ def _wins(
         then = first[item.id].responses[0]
         if text_of(then) == text_of(item.responses[0]):
             found[item.id] = 0.5
+        elif is_empty(then) or is_empty(item.responses[0]):
+            found[item.id] = float(is_empty(then))
         else:
             rows.append(replace(item, responses=(then, item.responses[0]), gold=_both(first[item.id], item), meta={}))
     if not rows:
         return found
     write_records(folder / "against-start.jsonl", map(item_to, rows))
     told = counted(compare_file(judge, folder / "against-start.jsonl", folder / "against-start"))
+    check_failures(told, allowed, folder / "against-start")
     for key in ("calls", "tokens"):
         asked[key] = asked.get(key, 0) + told[key]
     worth = {"a": 0.0, "b": 1.0, "tie": 0.5, None: None}
@@ -170,10 +201,7 @@ def estimates(now: Measured, start: Measured | None) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in now.columns:
         each: Estimate | None
-        if name in ("empty", "cut", "unreadable"):
-            known = [value for value in now.columns[name] if value is not None]
-            each = rate(sum(known), len(known)) if known else None
-        elif name == "wins":
+        if name in (*_SHARES, "wins"):
             known = [value for value in now.columns[name] if value is not None]
             each = share(known, 0.95, dropped=len(now.ids) - len(known)) if known else None
         else:

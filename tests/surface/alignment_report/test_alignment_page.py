@@ -106,7 +106,8 @@ def test_the_verb_writes_the_page_of_an_alignment(alignment: Path, tmp_path: Pat
     text = page.read_text("utf-8")
     assert "<script" not in text
     assert "onerror=alert(1)>" not in text.replace("onerror=alert(1)&gt;", "")
-    assert text.count('class="leaf"') == 8  # every third of 24, at most ten
+    assert text.count('class="leaf"') == 10
+    assert text.index("1 of 10: p0<") < text.index("2 of 10: p2<") < text.index("10 of 10: p21<")  # spread over 24
     assert "20 of 100 prompts gave no pair, equal" in text
     assert "The judge is the policy itself" in text
     assert text.count("<svg") == 4
@@ -172,4 +173,4 @@ def test_long_replies_are_cut(alignment: Path, tmp_path: Path) -> None:
     write_alignment_report(alignment, [tmp_path / "page.html"])
     text = (tmp_path / "page.html").read_text("utf-8")
     assert len(text.encode()) < 1_000_000
-    assert text.count("(494,000 characters left out)") == 8  # of every third prompt of 24
+    assert text.count("(494,000 characters left out)") == 10

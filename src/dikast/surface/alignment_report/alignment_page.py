@@ -1,6 +1,5 @@
 """The page of an alignment: a one-sentence result, figures by round, replies before and after."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -270,14 +269,15 @@ def _figure(points: Sequence[Point], label: str) -> Markup:
 
 
 def _beside(folder: Path, rounds: Sequence[Mapping[str, Any]]) -> tuple[str, list[Beside]]:
-    """Ten prompts, evenly spread over the file, with both replies."""
+    """Ten prompts (all, if there are fewer), evenly spread over the file, with both replies."""
     last = next((each["round"] for each in reversed(rounds) if each["held_out"]), 0)
     places = [folder / "start" / HELD / SAMPLES, folder / f"round-{last}" / HELD / SAMPLES]
     if last == 0 or not all(path.is_file() for path in places):
         return "", []
     first, now = ({item.id: item for item in read_items(str(path))} for path in places)
     both = [name for name in first if name in now]
-    chosen = both[:: max(1, math.ceil(len(both) / _SHOWN))]
+    n = min(len(both), _SHOWN)
+    chosen = [both[i * len(both) // n] for i in range(n)]
     measures = [_measures(path.parent) for path in places]
     thumbs = Thumbs()
     found = []

@@ -20,11 +20,14 @@ def align(options: AlignOptions, media: MediaOptions, *, shown: ShowOptions) -> 
         require(package, "hf")
     require("matplotlib", "train")
     from dikast.alignment.align import align as run
+    from dikast.alignment.align import check_folder
     from dikast.alignment.align_inputs import checked
     from dikast.alignment.dry_run import dry_run, plan_lines
 
     if options.dry_run:
-        plan = dry_run(checked(options))
+        given = checked(options)
+        check_folder(given)
+        plan = dry_run(given)
         if shown.json:
             echo_json(plan)
         else:
