@@ -1,17 +1,22 @@
 """The loop of an alignment: its files, its figures, interruptions, bad input."""
 
 import json
+import os
 import random
 import re
+import shlex
 import shutil
 import signal
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from safetensors.torch import load_file
 
 import tiny_models
@@ -239,6 +244,11 @@ def test_bad_input_is_told_at_once_before_the_first_sample(
         ({"training": tmp_path / "none.yaml"}, r"--training .*none\.yaml: No such file"),
         ({"judge": "mock:nobody", "max_failures": "many"}, r"(?s)2 mistakes.*--max-failures 'many'.*mock:nobody"),
         ({"prompts": twice}, r"(?s)the id 'same'"),
+        (
+            {"launch": "no-such-launcher --processes 2"},
+            r"--launch no-such-launcher --processes 2: there is no such prog",
+        ),
+        ({"launch": "accelerate 'launch"}, r"--launch accelerate 'launch: No closing quotation"),
     ):
         with pytest.raises(UserError, match=said):
             align(options(**values))
@@ -368,6 +378,25 @@ def test_the_classes_of_the_published_policy_with_adapters(options: Made, tmp_pa
     done = align(options(policy=str(folder), training=training, rounds=1, samples=2))
     assert done["rounds"][1]["held_out"]["kl"]["n"] == 8
     assert (tmp_path / "run/round-1/model/model.safetensors").is_file()
+
+
+@pytest.mark.slow
+def test_rounds_may_train_in_several_processes(options: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """FSDP2 over two CPU processes ends with the weights of one."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    shipped = resources.files("dikast.training").joinpath("recipes", "fsdp2.yaml").read_text("utf-8")
+    several = {"num_processes": 2, "use_cpu": True, "mixed_precision": "no", "main_process_port": 0}
+    (tmp_path / "accelerate.yaml").write_text(yaml.safe_dump(yaml.safe_load(shipped) | several))
+    launch = [sys.executable, "-m", "accelerate.commands.launch", "--config_file", str(tmp_path / "accelerate.yaml")]
+    wanted = options(rounds=1, out=tmp_path / "alone")
+    align(wanted)
+    with pytest.raises(RunError, match=r"(?s)-m dikast train dpo --config .*exit code 1.*No module named"):
+        align(replace(wanted, out=tmp_path / "run", launch=shlex.join([sys.executable, "-S", "-E"])))
+    done = align(replace(wanted, out=tmp_path / "run", launch=shlex.join(launch)))
+    assert done["rounds"][1]["held_out"]["kl"]["n"] == 8
+    one, two = (load_file(tmp_path / name / "round-1/model/model.safetensors") for name in ("alone", "run"))
+    assert max(float((tensor - two[name]).abs().max()) for name, tensor in one.items()) < 5e-4
+    assert "2" in (tmp_path / "run/round-1/model/README.md").read_text("utf-8").partition("processes")[2][:20]
 
 
 @pytest.mark.parametrize("step", ["answered", "measuring", "judging", "training"])

@@ -6,7 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
+from benchmarks.gpu_models import model_folder
+from safetensors.torch import save_file
 from typer.testing import CliRunner
 
 from dikast.alignment.align_inputs import checked
@@ -39,6 +42,8 @@ def test_counts_memory_and_hours(options: Callable[..., AlignOptions]) -> None:
     assert fixed[0] == pytest.approx(16 * plan["parameters"] / 1e9)  # fp32 with moments
     assert fixed[1] == pytest.approx(fixed[0] / 8)
     assert one["memory_gb_a_card"] > fixed[0]
+    for name, cards in (("training", 8), ("reference", 8), ("reading", 1), ("writing_at_most", 1)):
+        assert one["hours_a_round"][name] == pytest.approx(cards * eight["hours_a_round"][name])
     assert one["hours"] == pytest.approx(2 * sum(one["hours_a_round"].values()))
     lines = plan_lines(plan)
     assert "not measured on a card" in lines[-1]
@@ -105,3 +110,20 @@ def test_the_recipe_holds_settings_that_exist() -> None:
     config = load_preference_config({**settings, "model": "m", "out": "o", "data": [{"items": ["p.jsonl"]}]})
     assert (config.beta, config.learning_rate, config.sft_weight, config.dpop) == (0.1, 5e-7, 0.0, 0.0)
     assert Path(str(recipe.training)).name == "llava-critic-training.yaml"
+
+
+@pytest.mark.slow
+def test_the_recipe_at_its_published_size(options: Callable[..., AlignOptions], tmp_path: Path) -> None:
+    """All weights of 7B do not fit into one card, over eight (`--launch`) they do, adapters also into one."""
+    folder = model_folder("onevision", tmp_path / "7b", small=False)
+    save_file({"none": torch.zeros(1)}, folder / "model.safetensors")
+    settings = yaml.safe_load((RECIPES / "llava-critic-training.yaml").read_text("utf-8"))
+    found = {}
+    for train in ("full", "lora"):
+        training = tmp_path / f"{train}.yaml"
+        training.write_text(yaml.safe_dump({**settings, "train": train}))
+        plan = dry_run(
+            checked(options(policy=str(folder), samples=5, schedule="full", max_tokens=1024, training=training))
+        )
+        found[train] = [(each["cards"], round(each["memory_gb_a_card"]), each["fits"]) for each in plan["cards"]]
+    assert found == {"full": [(1, 146, False), (8, 36, True)], "lora": [(1, 50, True), (8, 39, True)]}

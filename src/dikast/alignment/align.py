@@ -31,6 +31,7 @@ from dikast.alignment.round_report import (
     reason_to_stop,
     too_few_pairs,
 )
+from dikast.alignment.round_training import train_round
 from dikast.core.errors import DataError, DikastError, UserError
 from dikast.core.item import Item
 from dikast.core.output_folder import check_in_place, identity_of, move, one_writer
@@ -160,8 +161,6 @@ class _Alignment:
 
     def _round(self, name: str, number: int, model: str) -> tuple[dict[str, Any], str]:
         """Sample, judge and train; returns what was done, and why the alignment stops before training, if it does."""
-        from dikast.training.dpo import dpo
-
         options, folder = self.given.options, self.out / name
         with self._timed(name, "sample"):
             items = self._sampled(self.given.prompts, name, options.samples, model, folder / SAMPLES)
@@ -177,7 +176,7 @@ class _Alignment:
         with self._timed(name, "train"):
             if not (folder / "model" / "config.json").is_file():
                 self.tell(f"{name}: training on {found.pairs:,} pairs")
-                dpo(self.given.training(model, folder))
+                train_round(self.given, model, folder)
             shutil.rmtree(folder / "checkpoints", ignore_errors=True)
             shutil.rmtree(folder / "shards", ignore_errors=True)
         return told, ""

@@ -1,5 +1,7 @@
 """The inputs of an alignment, checked before the first sample: prompts, images, models, settings."""
 
+import shlex
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -50,8 +52,12 @@ class Given:
 
     def training(self, model: str, folder: Path) -> PreferenceConfig:
         """The configuration of a round's training."""
+        return load_preference_config(self.training_settings(model, folder))
+
+    def training_settings(self, model: str, folder: Path) -> dict[str, Any]:
+        """The same as it would stand in a file."""
         own = {"model": model, "out": str(folder), "data": [{"items": [str(folder / "pairs.jsonl")]}]}
-        return load_preference_config({"seed": self.options.seed, **self.settings, **own})
+        return {"seed": self.options.seed, **self.settings, **own}
 
 
 def checked(options: AlignOptions, engine: Engine | None = None) -> Given:
@@ -64,6 +70,7 @@ def checked(options: AlignOptions, engine: Engine | None = None) -> Given:
     judge = mistakes.of(lambda: Judge(engine or options.judge, options.rubric))
     second = mistakes.of(lambda: Judge(options.second_judge, options.rubric) if options.second_judge else None)
     source = mistakes.of(lambda: _policy(options.policy))
+    mistakes.of(lambda: _launcher(options.launch))
     shown: dict[str, list[str]] = {}
     for flag, items in (("--prompts", prompts), ("--held-out", held)):
         shown[flag] = [found for item in items if (found := mistakes.of(partial(_shown, item))) is not None]
@@ -90,7 +97,7 @@ def checked(options: AlignOptions, engine: Engine | None = None) -> Given:
     policy = str(Path(options.policy).absolute()) if Path(options.policy).is_dir() else options.policy
     known = dict(judge.engine.identity())
     own = all(known.get(name) == value for name, value in source.identity().items())
-    skipped = ("out", "prompts", "held_out", "policy", "judge", "second_judge", "rounds", "force", "training")
+    skipped = ("out", "prompts", "held_out", "policy", "judge", "second_judge", "rounds", "force", "training", "launch")
     told = {name: value for name, value in asdict(options).items() if name not in (*skipped, "max_failures", "dry_run")}
     identity = {
         "settings": told,
@@ -148,6 +155,16 @@ def _policy(spec: str) -> "ModelSource":
     if not folder.is_dir() and not spec.startswith("hf:"):
         raise UserError(f"--policy {spec}: is neither a model folder nor hf:ORG/NAME: only such a model can be trained")
     return locate(spec.removeprefix("hf:") if not folder.is_dir() else str(folder))
+
+
+def _launcher(launch: str | None) -> None:
+    """UserError for a launcher that cannot be started."""
+    try:
+        command = shlex.split(launch or "")
+    except ValueError as error:
+        raise UserError(f"--launch {launch}: {error}") from None
+    if launch is not None and (not command or shutil.which(command[0]) is None):
+        raise UserError(f"--launch {launch}: there is no such program: write it as in a shell, `accelerate launch ...`")
 
 
 def _sees(source: "ModelSource", options: AlignOptions, items: list[Item]) -> None:

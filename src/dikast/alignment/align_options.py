@@ -39,6 +39,12 @@ class AlignOptions:
     training: Path | None = option(
         None, metavar="FILE", help="Settings of the training (YAML), as for `dikast train dpo`."
     )
+    launch: str | None = option(
+        None,
+        metavar="COMMAND",
+        help="Train in several processes: what stands before `-m dikast train dpo`, such as `accelerate launch"
+        " --config_file fsdp2.yaml`.",
+    )
     most_kl: float = option(
         10.0,
         above=0.0,

@@ -47,15 +47,16 @@ def dry_run(given: Given, cards: Sequence[int] = (1, 8)) -> dict[str, Any]:
     work = {
         "training": again * parameters * training,
         "reference": 2 * parameters * training / config.epochs,
-        "reading": 2 * parameters * (prompted + 2 * held * reply),
     }
+    alone = {"reading": 2 * parameters * (prompted + 2 * held * reply)}
     writing = written / _BATCH * parameters * 2 / _BANDWIDTH
     found = []
     row = work_of(config, length=min(config.max_tokens, round(asked) + reply), learnt=reply)
     card = CARDS[_CARD]
     for number in cards:
         spent = {name: each / (card.peak * SHARE * number) / 3600 for name, each in work.items()}
-        spent["writing_at_most"] = writing / 3600 / number
+        spent |= {name: each / (card.peak * SHARE) / 3600 for name, each in alone.items()}
+        spent["writing_at_most"] = writing / 3600
         made = plan(config, loaded.model.config, row, cards=number)
         found.append({
             "cards": number, "card": _CARD, "memory_gb_a_card": made.total / GB, "fits": made.total < card.memory,
@@ -65,8 +66,8 @@ def dry_run(given: Given, cards: Sequence[int] = (1, 8)) -> dict[str, Any]:
     return {
         "parameters": parameters, "trained": trained, "rounds": options.rounds,
         "tokens_of_a_prompt": {"mean": asked, "n": min(_LOOKED_AT, n)}, "round": round_, "cards": found,
-        "assumed": f"{SHARE:.0%} of the peak, {_BATCH} replies at a time, the judge's own time not counted; "
-        "not measured on a card",
+        "assumed": f"{SHARE:.0%} of the peak; {_BATCH} replies at a time, read and written on one card, as only the "
+        "training takes several (--launch); the judge's own time not counted; not measured on a card",
     }  # fmt: skip
 
 
