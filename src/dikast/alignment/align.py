@@ -18,6 +18,7 @@ import orjson
 
 from dikast.alignment.align_inputs import Given, checked
 from dikast.alignment.align_options import AlignOptions
+from dikast.alignment.launched_training import train_round
 from dikast.alignment.policy_samples import FAILED, Draw, sampled
 from dikast.alignment.round_pairs import SAMPLES, make_pairs
 from dikast.alignment.round_report import (
@@ -31,7 +32,6 @@ from dikast.alignment.round_report import (
     reason_to_stop,
     too_few_pairs,
 )
-from dikast.alignment.round_training import train_round
 from dikast.core.errors import DataError, DikastError, UserError
 from dikast.core.item import Item
 from dikast.core.output_folder import check_in_place, identity_of, move, one_writer
