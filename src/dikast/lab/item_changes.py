@@ -44,10 +44,10 @@ class Change:
     much more filler a good response has than a poor one, 0 none to 1 all. `filler`: number of sentences without
     content that are added to every response. `leak`: share of items whose instruction says the gold label. `attack`:
     share of responses with a sentence of the family `attacks` (one of several, drawn); with `in_picture` the sentence
-    stands below the item's pictures instead. `other_picture`: share of items shown the pictures of another item, and
-    `blank` of those shown grey ones; gold stays. `words`: word -> the one that stands in its place everywhere, all at
-    once. `claim_wise`: each claim of a response is an item by itself, to be told right or wrong; findings join these to
-    the score of the response.
+    stands at the bottom of the item's pictures instead. `other_picture`: share of items shown the pictures of another
+    item, and `blank` of those shown grey ones; gold stays. `words`: word -> the one that stands in its place
+    everywhere, all at once. `claim_wise`: each claim of a response is an item by itself, to be told right or wrong;
+    findings join these to the score of the response.
     """
 
     rubrics: int = option(0, least=0)
