@@ -18,12 +18,16 @@ from dikast.core.part import Image, Part, Video, text_of
 from dikast.core.records import read_items, write_records
 from dikast.engines.base import Sampling
 from dikast.worlds.domains.clip_graph import STEPS
+from dikast.worlds.domains.protocol import Claim
 from dikast.worlds.domains.scene_graph import Scene
+from dikast.worlds.domains.scenes import Scenes
 from dikast.worlds.drawing.raster import draw_scene, png
-from dikast.worlds.replies import reply_gold, scene_of
+from dikast.worlds.replies import claims_of_sentences, reply_gold, scene_of, sentences_of
 from dikast.worlds.sampling.rng import Stream
 
 FRAMES = 4
+NAMES = {"still": "the picture four times"}
+KINDS = ("colour", "shape", "size")
 Values = dict[tuple[int, str], float]  # by seed and prompt
 SHOWN = ("clip", "still")  # four frames; the picture four times, which tells what the number of frames does
 
@@ -143,9 +147,35 @@ def clips_table(arms: Sequence[Arm], folder: Path, prompts: Mapping[str, Item]) 
                 gains[1] = f"{_rows(mine).mean().value / whole:.2f}" if whole > 0 and shown != "picture" else ""
                 gains[2] = f"{_rows(less(mine, less(told.floor(), found['start'].floor()))).mean():.3f}"
             seeds = len({seed for seed, _ in told.by})
-            about = {"clip": "clip", "still": "the picture four times"}.get(shown, shown)
-            lines.append(f"| {name} | {about} | {seeds} | {' | '.join([*said, *gains])} |")
+            lines.append(f"| {name} | {NAMES.get(shown, shown)} | {seeds} | {' | '.join([*said, *gains])} |")
     return lines
+
+
+def claims_table(arms: Sequence[Arm], folder: Path, prompts: Mapping[str, Item]) -> list[str]:
+    """What the replies claim: how many different claims of each kind, and the share of them that is right."""
+    columns = ("policy", "shown", "weighed claims a reply",
+               *(f"{kind}: {what}" for kind in KINDS for what in ("a reply", "right")))  # fmt: skip
+    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+    for shown in ("picture", *SHOWN):
+        for name, told in _shown(shown, arms, folder, prompts):
+            said = [(prompts[key], claim) for (_, key), text in told.by.items() for claim in _claims(text)]
+            weighed = sum(claim.aspect in item.meta["spec"]["weights"] for item, claim in said)
+            cells = [name, NAMES.get(shown, shown), f"{weighed / len(told.by):.2f}"]
+            for kind in KINDS:
+                right = Rows([], [])
+                for item, claim in said:
+                    if claim.kind == kind and (scene := scene_of(item.meta)) is not None:
+                        right.ids.append(item.id)
+                        right.values.append(float(Scenes().measure(claim, scene).metric == 0))
+                cells += [f"{len(right.ids) / len(told.by):.2f}", f"{right.mean():.2f}" if right.ids else ""]
+            lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def _claims(text: str) -> list[Claim]:
+    """The different claims of a reply."""
+    read = (claims_of_sentences().get(sentence.casefold()) for sentence in sentences_of(text))
+    return list(dict.fromkeys(claim for claim in read if claim is not None))
 
 
 def _shown(shown: str, arms: Sequence[Arm], folder: Path, prompts: Mapping[str, Item]) -> Iterator[tuple[str, Replies]]:

@@ -29,7 +29,7 @@ from benchmarks.align import (
     write,
 )  # fmt: skip
 from benchmarks.align_best_of import SIZES, curve
-from benchmarks.align_clips import SHOWN, asked, clips_of, clips_table
+from benchmarks.align_clips import SHOWN, asked, claims_table, clips_of, clips_table
 from benchmarks.align_figures import HOW, Arm, Rows, pairs_table, spent, states_table
 from dikast.alignment.align_options import AlignOptions
 from dikast.alignment.round_pairs import grades_of
@@ -244,12 +244,9 @@ def tables(out: Path, rate: float, budget: str) -> list[str]:
         title = f"Gold of the best of N replies of the start, by the reward that is read ({len(found)} seed(s))"
         parts.append((title, rewards_table(found, prompts_of(out, "held"))))
     if (out / CLIPS).is_dir():
-        parts.append(
-            (
-                "Replies about clips of the held-out things",
-                clips_table(clip_arms(out, rate), out / CLIPS, prompts_of(out, "held")),
-            )
-        )
+        given = clip_arms(out, rate), out / CLIPS, prompts_of(out, "held")
+        parts.append(("Replies about clips of the held-out things", clips_table(*given)))
+        parts.append(("What these replies claim", claims_table(*given)))
     for title, rows in parts:
         lines += ["", f"**{title}**", "", *rows]
     return lines

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 import pytest
 from benchmarks import align, align_questions
-from benchmarks.align_clips import FRAMES, Replies, clips_of, gold_in, moving
+from benchmarks.align_clips import FRAMES, Replies, claims_table, clips_of, gold_in, moving
 from benchmarks.align_figures import Arm
 from benchmarks.align_questions import BeforeClaims, ByClaims, at_kl, changes_table, points_lost
 
@@ -27,6 +27,7 @@ from dikast.engines.wrapper import Wrapper
 from dikast.judging.judge import Judge
 from dikast.worlds.domains.paraphrases import say
 from dikast.worlds.domains.scenes import Scenes
+from dikast.worlds.domains.vocabulary import COLOURS
 from dikast.worlds.replies import claims_of_sentences, scene_of, sentences_of
 
 FINDINGS = """Claim: The cross is purple.
@@ -140,6 +141,27 @@ def test_the_floor_reads_a_reply_against_other_things(scenes: list[Item], tmp_pa
     assert sum(floor[key] for key in weighed) < sum(gold[key] for key in weighed)
 
 
+def test_what_replies_claim_by_hand(scenes: list[Item], tmp_path: Path) -> None:
+    """Of every prompt's first thing one right colour, twice, and one wrong colour, in the replies of the start."""
+    usual = arm(tmp_path / "scout", [[0.5], [0.5]], [0.0, 1.0])
+    rows = []
+    for item in scenes:
+        things = item.meta["scene"]["things"]
+        one = things[0]
+        shown = {each["colour"] for each in things if each["shape"] == one["shape"]}
+        other = next(each for each in COLOURS if each not in shown)
+        told = [say("colour", (one["shape"], each), voice) for voice in (0, 1) for each in (one["colour"], other)][:3]
+        rows.append(item_to(replace(item, responses=((Text(" ".join(told)),),))))
+    write_records(tmp_path / "scout/start/held-out/samples.jsonl", rows)
+    head, _, row = claims_table([usual], tmp_path, {item.id: item for item in scenes})
+    cells = dict(zip(head.strip("| ").split(" | "), row.strip("|").split("|"), strict=True))
+    weighed = sum("colour" in item.meta["spec"]["weights"] for item in scenes)
+    assert float(cells["weighed claims a reply"]) == pytest.approx(2 * weighed / len(scenes), abs=0.005)
+    assert cells["colour: a reply"].strip() == "2.00"  # a claim that is repeated in other words is one
+    assert cells["colour: right"].strip().startswith("0.50")
+    assert (cells["size: a reply"].strip(), cells["size: right"].strip()) == ("0.00", "")
+
+
 def state(folder: Path, gold: list[float], kl: float) -> None:
     """Held-out measures of one state."""
     (folder / "held-out").mkdir(parents=True)
@@ -194,6 +216,7 @@ def test_questions_of_one_seed(tmp_path: Path, capsys: pytest.CaptureFixture[str
         "| claims | round 1 | 1 |",
         "| N | whole response: expected grade |", "| start | picture | 1 |", "| scout | clip | 1 |",
         "| gold | the picture four times | 1 |",
+        "| policy | shown | weighed claims a reply | colour: a reply | colour: right |",
     ):  # fmt: skip
         assert line in table
     assert "beta" not in table  # what is not finished has no row
