@@ -66,6 +66,24 @@ def test_words_change_places_everywhere() -> None:
     assert changed(changed(ITEMS, exchange, 0), exchange, 0) == ITEMS
 
 
+def test_criteria_in_other_words_keep_what_a_mistake_costs() -> None:
+    own = changed(ITEMS, Change(criterion="{own}"), 0)
+    prose = changed(ITEMS, Change(criterion="A mistake takes {cost} off. {{x}}"), 0)
+    assert 10 < len(own) < len(ITEMS)
+    assert [item.id for item in own] == [item.id for item in prose]
+    before = {item.id: item for item in ITEMS}
+    for kept, told in zip(own, prose, strict=True):
+        assert kept == before[kept.id]
+        assert isinstance(told.rubric, Rubric)
+        assert isinstance(kept.rubric, Rubric)
+        [cost] = {*kept.meta["spec"]["weights"].values()}
+        assert told.rubric.criterion == f"A mistake takes {cost} off. {{{{x}}}}"
+        assert str(cost) in kept.rubric.criterion
+        assert told.rubric.levels == kept.rubric.levels
+    with pytest.raises(UserError, match="criterion: no item is left"):
+        changed([replace(ITEMS[0], meta={})], Change(criterion="{own}"), 0)
+
+
 def test_gold_of_a_poor_teacher() -> None:
     noisy = changed(ITEMS, Change(noise=0.3), 0)
     wrong = sum(before.gold["label"] != after.gold["label"] for before, after in zip(ITEMS, noisy, strict=True))

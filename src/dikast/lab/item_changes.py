@@ -35,7 +35,9 @@ _COST = re.compile(r", \d+ lost, \d+ in all$", re.M)
 class Change:
     """Changes, made in this order; shares are probabilities, drawn for each item from its id.
 
-    `rubrics`: keep only items with one of the first so many different rubrics (0: all). `reference`: `none` removes
+    `rubrics`: keep only items with one of the first so many different rubrics (0: all). `criterion`: the criterion of
+    every rubric, in which {own} stands for its own and {cost} for what a mistake costs; items whose mistakes cost
+    different amounts, and checklists, are left out. `reference`: `none` removes
     it; `true` consists of the gold claims; `reordered` is the same in reverse order; `wrong` repeats every wrong
     claim of the response; a number from 0 to 1 is the share of wrong claims that it repeats. `feedback`: `none`;
     `shuffled`, that of another item; `praise`, in which worked feedback finds every claim right and nothing lost; or
@@ -65,6 +67,7 @@ class Change:
     in_picture: bool = False
     words: Mapping[str, str] = field(default_factory=dict)
     claim_wise: bool = False
+    criterion: str = ""
 
 
 def changed(items: Sequence[Item], change: Change, seed: int) -> list[Item]:
@@ -72,8 +75,9 @@ def changed(items: Sequence[Item], change: Change, seed: int) -> list[Item]:
     if unknown := [name for name in change.attacks if name not in ATTACKS]:
         raise UserError(f"attacks: there is no family {unknown[0]!r}; known are {', '.join(ATTACKS)}")
     found = list(_of_rubrics(items, change.rubrics)) if change.rubrics else list(items)
+    found = list(_reworded(found, change.criterion)) if change.criterion else found
     if not found:
-        raise UserError("rubrics: no item is left")
+        raise UserError(f"{'criterion' if change.criterion else 'rubrics'}: no item is left")
     steps: list[Callable[[Item, int], Item]] = []
     if change.reference not in ("", "paraphrased"):
         steps.append(lambda item, i: _referenced(item, change.reference, rng_of(seed, "reference", item)))
@@ -114,6 +118,16 @@ def _of_rubrics(items: Iterable[Item], most: int) -> Iterator[Item]:
         if told in seen or len(seen) < most:
             seen.add(told)
             yield item
+
+
+def _reworded(items: Iterable[Item], criterion: str) -> Iterator[Item]:
+    for item in items:
+        spec = item.meta.get("spec") or {}
+        costs = {*spec.get("weights", {}).values()}
+        if isinstance(item.rubric, Rubric) and len(costs) == 1 and not spec.get("entries") and not spec.get("terms"):
+            own = item.rubric.criterion
+            told = criterion.replace("{cost}", str(costs.pop())).replace("{own}", own)
+            yield replace(item, rubric=replace(item.rubric, criterion=told))
 
 
 def _with_gold(item: Item, **values: Any) -> Item:

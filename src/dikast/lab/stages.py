@@ -35,7 +35,7 @@ AGAIN = "remove the file, and run the experiment again: what is done is not done
 ITEMS = "items.jsonl"
 COST = "cost.json"
 _SHOWN = 12  # digits of a name
-_LATER = ("different_rubrics", "blank", "in_picture", "words", "claim_wise")  # settings of items and of their changes
+_LATER = ("different_rubrics", "blank", "in_picture", "words", "claim_wise", "criterion")  # of items and their changes
 
 
 @dataclass(frozen=True, slots=True)
