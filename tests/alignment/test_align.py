@@ -103,6 +103,12 @@ def test_two_rounds_leave_their_files_and_figures(options: Made, tmp_path: Path,
     again = align(wanted)
     assert again["rounds"] == done["rounds"]  # nothing is done twice
     assert {path: path.stat().st_mtime_ns for path in run.rglob("*.safetensors")} == before
+    (folder / "report.json").unlink()
+    (folder / "held-out/asked.json").unlink()
+    known = align(wanted)["rounds"][1]  # as after a kill before both were written: what was spent is not lost
+    assert known["asked_held_out"] == first["asked_held_out"]
+    assert known["held_out"] == first["held_out"]
+    assert all(known["seconds"][step]["wall"] >= spent["wall"] for step, spent in first["seconds"].items())
     with pytest.raises(UserError, match="with other second_judge, settings: give this one another --out"):
         align(options(samples=4))
     with one_writer(run, "aligning"), pytest.raises(RunError, match="another process is aligning here"):

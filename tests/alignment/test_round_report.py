@@ -1,10 +1,16 @@
 """When an alignment stops, by hand."""
 
+from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
-from dikast.alignment.round_report import Measured, estimates, reason_to_stop, too_few_pairs, won_by_grades
+from dikast.alignment.round_report import Measured, _wins, estimates, reason_to_stop, too_few_pairs, won_by_grades
+from dikast.core.errors import TooManyMissing
+from dikast.core.item import Item
+from dikast.core.records import read_items
+from dikast.judging.judge import Judge
 
 
 def state(gold: list[float | None], words: float = 10.0, kl: float = 1.0, reward: float = 0.5) -> Measured:
@@ -114,3 +120,19 @@ def test_wins_have_wilsons_interval_by_hand() -> None:
     found = wins(0.5, 0.5, 0.5, 0.5)
     assert (found["value"], found["low"] < 0.2, found["high"] > 0.8) == (0.5, True, True)
     assert wins(None, None) == {}
+
+
+def test_comparisons_with_the_start_count_for_the_failures_that_are_allowed(tmp_path: Path) -> None:
+    def told(folder: str, reply: str) -> list[Item]:
+        rows = [{"id": str(i), "instruction": f"Say {i}.", "response": f"{reply} {i}"} for i in range(20)]
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "samples.jsonl").write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+        return list(read_items(str(tmp_path / folder / "samples.jsonl")))
+
+    told("start", "Yes,")
+    now, judge, asked = told("now", "No,"), Judge("mock:failing", "helpfulness"), {"calls": 3}
+    with pytest.raises(TooManyMissing, match=r"against-start: 15 of 40 verdicts are missing, more than"):
+        _wins(now, tmp_path / "now", judge, tmp_path / "start", asked, lambda n: 0.05 * n)
+    found = _wins(now, tmp_path / "now", judge, tmp_path / "start", asked, lambda n: n)
+    assert 0 < sum(value is None for value in found.values()) < 20
+    assert asked["calls"] > 3
