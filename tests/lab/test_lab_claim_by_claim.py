@@ -62,3 +62,16 @@ def test_findings_join_what_was_graded_apart(tmp_path: Path) -> None:
     assert found.figures["good", "text", "pearson"].n == 30
     assert found.effects["gain"].n == 30  # paired
     assert found.cost["graded_items"] == 30 + 30 * 6
+
+
+def test_items_of_other_numbers_of_claims_are_other_items(tmp_path: Path) -> None:
+    held = {"text": {"world": {**WORLD, "claims": [6, 6]}, "n": 30}}
+    fewer = {"judge": "mock:oracle,r=.9,errors=.5", "held": {"text": {"world": {"claims": [5, 5]}, "n": 50}}}
+    path = written(tmp_path, base={"held": held}, arms={"poor": fewer})
+    run_experiments([load_experiment(path)], tmp_path / "lab")
+    [found] = findings(tmp_path / "lab")
+    answered = found.figures["poor", "text", "pearson"].n
+    assert 20 <= answered < 40
+    assert found.figures["good", "text", "pearson"].n == 30
+    assert found.effects["gain"].n == 30 + answered  # what one arm lacks is not taken from the other
+    assert "not paired" in found.effects["gain"].method

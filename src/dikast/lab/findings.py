@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,6 +14,7 @@ from dikast.audit.estimate import Estimate, undefined
 from dikast.audit.statistics.intervals import Resampling, kept_within
 from dikast.audit.tables.record_rows import GoldOfItems, gold_by_item
 from dikast.audit.tables.run_rows import RunRows
+from dikast.core.canonical import fingerprint
 from dikast.core.errors import DataError, UserError
 from dikast.core.rubric import Rubric
 from dikast.core.runs.rubrics import load_rubrics
@@ -210,9 +211,26 @@ def _lined_up(
         return lined, keys, rows[first, seeds[0], held]
     told = [experiment.arms[arm].held[held] for arm in arms]
     same = any(each.items or "seed" in each.world for each in told)
-    pooled = {arm: _pooled({seed: rows[arm, seed, held] for seed in seeds}, same=same) for arm in arms}
+    worlds = {arm: fingerprint(each.world) for arm, each in zip(arms, told, strict=True)}
+    pooled = _told_apart({arm: _pooled({s: rows[arm, s, held] for s in seeds}, same=same) for arm in arms}, worlds)
     keys = sorted({key for arm in pooled.values() for key in arm.found})
     return {arm: [_graded(found, keys)] for arm, found in pooled.items()}, keys, pooled[first]
+
+
+def _told_apart(found: Mapping[str, RunVerdicts], worlds: Mapping[str, str]) -> Mapping[str, RunVerdicts]:
+    """Items of different worlds under different names, where some have the same (as with other numbers of claims)."""
+    items: dict[str, set[tuple[str, str, int]]] = {}
+    for arm, each in found.items():
+        items.setdefault(worlds[arm], set()).update(each.found)
+    if len(set().union(*items.values())) == sum(map(len, items.values())):
+        return found
+    return {
+        arm: replace(each, found={
+            (f"{worlds[arm]}/{item}", criterion, response): (score, gold, rubric, f"{worlds[arm]}/{cluster}")
+            for (item, criterion, response), (score, gold, rubric, cluster) in each.found.items()
+        })
+        for arm, each in found.items()
+    }  # fmt: skip
 
 
 def _pooled(by_seed: Mapping[int, RunVerdicts], *, same: bool) -> RunVerdicts:
