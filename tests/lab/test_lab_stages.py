@@ -27,7 +27,7 @@ def test_names_are_those_of_the_version_before() -> None:
     """So that its folders are gone on with. The names are those that 0a23c539 gave."""
     given = runs_of(load_experiment("references"), (1,))["given", 1, "scenes"]
     assert (given.name, given.items.name, given.judge) == ("d8eeeb89e090", "90f0fd935d53", None)
-    taught = runs_of(load_experiment("a-a-taught"), (1,))["one", 1, "fresh"]
+    taught = runs_of(load_experiment("larger-judges"), (1,))["middle", 1, "fresh"]
     assert taught.judge is not None
     assert (taught.name, taught.items.name, taught.judge.name) == ("0b7704e49c87", "fdc71b3d7e43", "10fa7191471f")
 
@@ -79,7 +79,7 @@ def _as_in_response(file: Path) -> bool:
 @pytest.mark.slow
 def test_the_rubrics_that_grade_diversity_are_new_to_every_judge(tmp_path: Path) -> None:
     runs = runs_of(load_experiment("rubric-diversity"), (1,))
-    for arm, least in (("twelve", 12), ("a thousand", 300), ("all", 300)):
+    for arm, least in (("twelve", 12), ("a hundred", 90), ("a thousand", 300)):
         run = runs[arm, 1, "unseen"]
         assert isinstance(run.judge, JudgeStage)
         told = []
