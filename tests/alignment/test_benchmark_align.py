@@ -1,6 +1,7 @@
 """`make align` with a very small budget: every step of it runs, and goes on where it stopped; its figures by hand."""
 
 import math
+import re
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -98,3 +99,18 @@ def test_no_end_of_a_share_in_the_tables_is_below_0() -> None:
     rows = Rows(["a", "b", "c", "d"], [0.0, 0.0, 0.0, 1.0])
     assert rows.mean().low < 0
     assert f"{rows.mean((0.0, 1.0)):.2f}" == "0.25 [0.00, 1.00]"
+
+
+def test_no_share_on_the_page_lies_outside_of_what_it_can_be() -> None:
+    ends, column = 0, None
+    for line in align.PAGE.read_text("utf-8").splitlines():
+        cells = [cell.strip() for cell in line.split("|")]
+        if "unreadable" in cells:
+            column = cells.index("unreadable")
+        elif not line.startswith("|"):
+            column = None
+        elif column is not None:
+            found = [float(value) for value in re.findall(r"-?\d+\.\d+", cells[column])]
+            assert all(0 <= value <= 1 for value in found), line
+            ends += len(found)
+    assert ends > 100
