@@ -78,7 +78,7 @@ def _as_in_response(file: Path) -> bool:
 
 @pytest.mark.slow
 def test_the_rubrics_that_grade_diversity_are_new_to_every_judge(tmp_path: Path) -> None:
-    runs = runs_of(load_experiment("rubric-diversity"), (1,))
+    runs = runs_of(load_experiment("many-rubrics"), (1,))
     for arm, least in (("twelve", 12), ("a hundred", 90), ("a thousand", 300)):
         run = runs[arm, 1, "unseen"]
         assert isinstance(run.judge, JudgeStage)
