@@ -1,6 +1,7 @@
 """The page of an alignment: its sentence, its figures, replies to leaf through, hostile words."""
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -174,3 +175,14 @@ def test_long_replies_are_cut(alignment: Path, tmp_path: Path) -> None:
     text = (tmp_path / "page.html").read_text("utf-8")
     assert len(text.encode()) < 1_000_000
     assert text.count("(494,000 characters left out)") == 10
+
+
+def test_numbers_beside_a_curve_are_not_cut_off(alignment: Path, tmp_path: Path) -> None:
+    told = json.loads((alignment / "start/report.json").read_bytes())
+    told["held_out"]["gold"] |= {"low": 0.000191}
+    told["held_out"]["words"] |= {"high": 1234.5}
+    (alignment / "start/report.json").write_text(json.dumps(told))
+    write_alignment_report(alignment, [tmp_path / "page.html"])
+    beside = re.findall(r'text-anchor="end" class="small">([^<]*)<', (tmp_path / "page.html").read_text("utf-8"))
+    assert {"0", "1234"} <= {*beside}
+    assert all(len(each) <= 6 for each in beside)

@@ -228,6 +228,11 @@ def _table(rounds: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[st
     return head, rows
 
 
+def _short(value: float) -> str:
+    """A number of at most six characters, up to 100,000: longer ones would be cut off at the edge of the figure."""
+    return f"{value:.0f}" if abs(value) >= 100 else f"{round(value, 3):.3g}"
+
+
 def _figure(points: Sequence[Point], label: str) -> Markup:
     """A curve by round with intervals as bars."""
     ends = [end for point in points for end in (point.value, point.low, point.high) if end is not None]
@@ -247,7 +252,7 @@ def _figure(points: Sequence[Point], label: str) -> Markup:
         parts.append(
             Markup('<line x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}" class="axis"/><text x="{}" y="{:.1f}" '
                    'text-anchor="end" class="small">{}</text>').format(
-                _LEFT, _WIDTH - 8, y(value), y(value), _LEFT - 5, y(value) + 4, f"{value:.3g}")
+                _LEFT, _WIDTH - 8, y(value), y(value), _LEFT - 5, y(value) + 4, _short(value))
         )  # fmt: skip
     path = " ".join(f"{x(point):.1f},{y(point.value):.1f}" for point in points)
     parts.append(Markup('<polyline points="{}" class="curve"/>').format(path))
