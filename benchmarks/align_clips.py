@@ -152,15 +152,19 @@ def clips_table(arms: Sequence[Arm], folder: Path, prompts: Mapping[str, Item]) 
 
 
 def claims_table(arms: Sequence[Arm], folder: Path, prompts: Mapping[str, Item]) -> list[str]:
-    """What the replies claim: how many different claims of each kind, and the share of them that is right."""
-    columns = ("policy", "shown", "weighed claims a reply",
+    """What the replies claim: how many different claims of each kind, the share of them that is right, and the share of
+    all claims that only say again what the reply has said.
+    """
+    columns = ("policy", "shown", "weighed claims a reply", "claims said again",
                *(f"{kind}: {what}" for kind in KINDS for what in ("a reply", "right")))  # fmt: skip
     lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     for shown in ("picture", *SHOWN):
         for name, told in _shown(shown, arms, folder, prompts):
-            said = [(prompts[key], claim) for (_, key), text in told.by.items() for claim in _claims(text)]
+            read = [(prompts[key], _claims(text)) for (_, key), text in told.by.items()]
+            said = [(item, claim) for item, claims in read for claim in dict.fromkeys(claims)]
+            again = 1 - len(said) / max(sum(len(claims) for _, claims in read), 1)
             weighed = sum(claim.aspect in item.meta["spec"]["weights"] for item, claim in said)
-            cells = [name, NAMES.get(shown, shown), f"{weighed / len(told.by):.2f}"]
+            cells = [name, NAMES.get(shown, shown), f"{weighed / len(told.by):.2f}", f"{again:.2f}"]
             for kind in KINDS:
                 right = Rows([], [])
                 for item, claim in said:
@@ -173,9 +177,9 @@ def claims_table(arms: Sequence[Arm], folder: Path, prompts: Mapping[str, Item])
 
 
 def _claims(text: str) -> list[Claim]:
-    """The different claims of a reply."""
+    """The claims of a reply, in its order."""
     read = (claims_of_sentences().get(sentence.casefold()) for sentence in sentences_of(text))
-    return list(dict.fromkeys(claim for claim in read if claim is not None))
+    return [claim for claim in read if claim is not None]
 
 
 def _shown(shown: str, arms: Sequence[Arm], folder: Path, prompts: Mapping[str, Item]) -> Iterator[tuple[str, Replies]]:

@@ -157,6 +157,7 @@ def test_what_replies_claim_by_hand(scenes: list[Item], tmp_path: Path) -> None:
     cells = dict(zip(head.strip("| ").split(" | "), row.strip("|").split("|"), strict=True))
     weighed = sum("colour" in item.meta["spec"]["weights"] for item in scenes)
     assert float(cells["weighed claims a reply"]) == pytest.approx(2 * weighed / len(scenes), abs=0.005)
+    assert cells["claims said again"].strip() == "0.33"
     assert cells["colour: a reply"].strip() == "2.00"  # a claim that is repeated in other words is one
     assert cells["colour: right"].strip().startswith("0.50")
     assert (cells["size: a reply"].strip(), cells["size: right"].strip()) == ("0.00", "")
