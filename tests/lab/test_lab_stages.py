@@ -97,11 +97,11 @@ def test_the_rubrics_that_grade_diversity_are_new_to_every_judge(tmp_path: Path)
 def test_a_merged_judge_is_that_of_its_arms() -> None:
     runs = runs_of(load_experiment("merged-judges"), (1, 2))
     for seed in (1, 2):
-        merged = runs["ties", seed, "charts"].judge
+        merged = runs["ties", seed, "own"].judge
         assert isinstance(merged, MergeStage)
-        assert merged.judges == tuple(runs[arm, seed, "charts"].judge for arm in ("single", "pairs"))
-        assert merged.name != runs["linear", seed, "charts"].judge.name  # type: ignore[union-attr]
-        assert runs["ties", seed, "charts"].items == runs["joint", seed, "charts"].items
+        assert merged.judges == tuple(runs[arm, seed, "own"].judge for arm in ("single", "pairs"))
+        assert merged.name != runs["linear", seed, "own"].judge.name  # type: ignore[union-attr]
+        assert runs["ties", seed, "own"].items == runs["joint", seed, "charts"].items
 
 
 def test_experiments_share_the_judges_that_are_the_same() -> None:
