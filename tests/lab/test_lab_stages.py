@@ -101,7 +101,7 @@ def test_a_merged_judge_is_that_of_its_arms() -> None:
         assert isinstance(merged, MergeStage)
         assert merged.judges == tuple(runs[arm, seed, "own"].judge for arm in ("single", "pairs"))
         assert merged.name != runs["linear", seed, "own"].judge.name  # type: ignore[union-attr]
-        assert runs["ties", seed, "own"].items == runs["joint", seed, "charts"].items
+        assert runs["ties", seed, "own"].items == runs["joint", seed, "own"].items
 
 
 def test_experiments_share_the_judges_that_are_the_same() -> None:
