@@ -137,6 +137,13 @@ def test_settings_that_leave_no_room_are_named() -> None:
         Maker(Settings(domain="text", scales=("0-10",), claims=(1, 1), form=0)).sample(0)
 
 
+def test_one_claim_is_not_said_again_twice() -> None:
+    """Item 18 of this world ended it: two repetitions were planned of its one claim."""
+    for sample in make(Settings(domain="text", claims=(1, 2), seed=1), 100):
+        counts = sample.responses[0].counts()
+        assert counts["concision"] <= len({s.claim for s in sample.responses[0].sentences if s.claim})
+
+
 def test_one_point_is_not_points() -> None:
     for sample in make(Settings(form=0), 300):
         assert "1 points lost" not in [text for _, text in sample.rubric.levels]

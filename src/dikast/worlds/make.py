@@ -242,6 +242,8 @@ class Maker:
             graph = self.domain.build(text.draft, text.slots, states[: len(text.slots)], extra.get(self._left_out))
             if graph is not None:
                 sample = self._sample(text, scaled, graph, index, {a: extra[a] for a in text.form})
+                if extra.get("concision", 0) > len(text.slots) and sample.levels != [level]:
+                    continue  # each claim is said again once at most, so that this total is out of reach
                 return self._checked(sample, [level])
         return None
 
