@@ -30,6 +30,8 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "an arm that changes nothing": ({"arms": {"same": {}}}, "arms.same.*changes nothing.*'good'"),
     "no rule to refute": ({"fails": None}, "'fails' is missing"),
     "an empty rule to refute": ({"fails": {"gain": None}}, "needs a rule that would refute"),
+    "a rule that nothing can meet": ({"fails": {"gain": {"below": -5}}}, "fails.gain.*no interval .* below -5"),
+    "a region upside down": ({"holds": {"gain": {"above": None, "within": [0.6, 0.4]}}}, "no interval .* within 0.6"),
     "regions that overlap": ({"fails": {"gain": {"below": 0.3}}}, "overlap"),
     "a rule about nothing": ({"holds": {"loss": {"above": 0}}}, "no effect is called 'loss'"),
     "a region of two kinds": ({"holds": {"gain": {"below": 0.2}}}, "'above', 'below' or 'within', one of them"),

@@ -2,6 +2,7 @@
 first run.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,6 +17,7 @@ from dikast.core.secrets import without_secrets
 from dikast.core.text import Located, hint, parse_located, read_located
 from dikast.engines.key_use import check_key_use, key_uses
 from dikast.lab.effect_kinds import Effect, check_effects
+from dikast.lab.effects import range_of_effect
 from dikast.lab.item_changes import Change
 from dikast.lab.region import Region, overlap
 from dikast.worlds.settings import Settings
@@ -175,7 +177,8 @@ def load_experiment(
     if not short.strip("."):
         raise UserError(f"{path}: the file's name is the experiment's, and this one is no name: call it NAME.yaml")
     experiment = read_experiment(document, folder, short)
-    _check_files(experiment, Mistakes(document))
+    _check_reach(experiment.written, mistakes := Mistakes(document))
+    _check_files(experiment, mistakes)
     typed = str((changes or {}).get("judge") or "")
     allowed = (*allow_keys, *(map(str, key_uses(typed)) if typed else ()))
     for arm in experiment.arms.values():
@@ -290,6 +293,19 @@ def _check_rule(written: Document, mistakes: Mistakes) -> None:
         wrong("name one seed or more, each once", "seeds")
     if not written.effects:
         wrong("name at least one effect", "effects")
+
+
+def _check_reach(written: Document, mistakes: Mistakes) -> None:
+    """Check that every region can be reached: a claim that nothing could refute is not tested."""
+    for key in ("holds", "fails"):
+        for name, region in getattr(written, key).items():
+            effect = written.effects[name]
+            low, high = range_of_effect(effect.weights(), effect.figure) if effect.linear else (-math.inf, math.inf)
+            if not overlap(region, Region(within=(low, high))):
+                told = (
+                    f"no interval of {name!r} can lie {region.in_words()}: {effect.in_words()} lies within {low:g} and"
+                )
+                mistakes.add(f"{told} {high:g}", key, name)
 
 
 def _check_files(experiment: Experiment, mistakes: Mistakes) -> None:
