@@ -48,6 +48,8 @@ def test_a_planted_difference_is_found_and_a_rule_stays(tmp_path: Path) -> None:
     assert "mine" in html
     assert "<script" not in html
     assert html.count("<table") == html.count('class="wide" tabindex="0"') == 2
+    assert html.count("<svg") == 1  # both arms have a dot and an interval in it
+    assert html.count("<circle") == html.count('class="interval"') == 2
     assert "<h2>1 claim: 1 holds</h2>" in html
     assert '<p class="light green">' in html
     assert "Cost: graded 240 responses" in html

@@ -1,5 +1,6 @@
 """The findings of the lab as one HTML file: no script, no network, all text from files escaped."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -10,6 +11,7 @@ from dikast.core.html.page_templates import asset, asset_hash, template_environm
 from dikast.core.text import counted
 from dikast.lab import lab_report
 from dikast.lab.findings import UNDECIDED, Finding
+from dikast.surface.report import figures
 from dikast.surface.report.page import ROOM
 
 _LIGHTS = {"holds": "green", "fails": "red", UNDECIDED: "amber", "not run": "grey"}
@@ -22,8 +24,20 @@ def lab_page(found: Sequence[Finding]) -> str:
         found=found, headline=headline(found), lights=_LIGHTS, notice=lab_report.NOTICE, how=lab_report.HOW,
         rule=lab_report.rule, deciding=lab_report.deciding, seeds=lab_report.seeds_named,
         reversed=lab_report.reversals_told, cost=lab_report.cost_told, unasked=lab_report.unasked_told,
-        style=Markup(style), style_hash=asset_hash(style), version=version("dikast"),
+        drawn=drawn, style=Markup(style), style_hash=asset_hash(style), version=version("dikast"),
     )  # fmt: skip
+
+
+def drawn(found: Finding) -> dict[str, Markup]:
+    """Forest plots: what the arms reached, `FIGURE on SET` -> a plot, where two arms or more have a value."""
+    rows: dict[str, list[figures.Row]] = {}
+    for (arm, held, figure), each in found.figures.items():
+        if not math.isnan(each.value):
+            rows.setdefault(f"{figure} on {held}", []).append(figures.Row(arm, each.value, each.low, each.high, each.n))
+    return {
+        name: figures.forest(arms, math.nan, min(arm.value for arm in arms), max(arm.value for arm in arms), name=name)
+        for name, arms in rows.items() if len(arms) > 1
+    }  # fmt: skip
 
 
 def headline(found: Sequence[Finding]) -> str:
