@@ -28,6 +28,9 @@ def taught(sources: dict[str, dict[str, Any]]) -> dict[str, Any]:
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "an arm that changes nothing": ({"arms": {"same": {}}}, "arms.same.*changes nothing.*'good'"),
+    "no claim": ({"claim": " "}, "claim.*say what is claimed"),
+    "no source": ({"source": ""}, "source.*say where the claim is made"),
+    "a variable that is none": ({"variable": "budgte"}, "variable.*budget"),
     "no rule to refute": ({"fails": None}, "'fails' is missing"),
     "an empty rule to refute": ({"fails": {"gain": None}}, "needs a rule that would refute"),
     "a rule that nothing can meet": ({"fails": {"gain": {"below": -5}}}, "fails.gain.*no interval .* below -5"),

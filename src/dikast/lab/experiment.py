@@ -117,7 +117,7 @@ class Document:
     holds: Mapping[str, Region]
     fails: Mapping[str, Region]
     seeds: tuple[int, ...] = option((1, 2, 3), least=0, most=MOST_SEED)
-    variable: str = ""
+    variable: Literal["", "budget"] = ""
     note: str = ""
 
 
@@ -276,6 +276,9 @@ def _sets(arm: Arm) -> Iterator[tuple[tuple[str, str], Items]]:
 
 def _check_rule(written: Document, mistakes: Mistakes) -> None:
     wrong = mistakes.add
+    for key in ("claim", "source"):
+        if not getattr(written, key).strip():
+            wrong(f"say {'what is claimed' if key == 'claim' else 'where the claim is made'}", key)
     for key in ("holds", "fails"):
         rule = getattr(written, key)
         if not rule:
