@@ -162,9 +162,14 @@ def claims_table(arms: Sequence[Arm], folder: Path, prompts: Mapping[str, Item])
         for name, told in _shown(shown, arms, folder, prompts):
             read = [(prompts[key], _claims(text)) for (_, key), text in told.by.items()]
             said = [(item, claim) for item, claims in read for claim in dict.fromkeys(claims)]
-            again = 1 - len(said) / max(sum(len(claims) for _, claims in read), 1)
+            whole = sum(len(claims) for _, claims in read)
             weighed = sum(claim.aspect in item.meta["spec"]["weights"] for item, claim in said)
-            cells = [name, NAMES.get(shown, shown), f"{weighed / len(told.by):.2f}", f"{again:.2f}"]
+            cells = [
+                name,
+                NAMES.get(shown, shown),
+                f"{weighed / len(told.by):.2f}",
+                f"{1 - len(said) / whole:.2f}" if whole else "",
+            ]
             for kind in KINDS:
                 right = Rows([], [])
                 for item, claim in said:

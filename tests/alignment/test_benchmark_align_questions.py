@@ -217,7 +217,7 @@ def test_questions_of_one_seed(tmp_path: Path, capsys: pytest.CaptureFixture[str
         "| claims | round 1 | 1 |",
         "| N | whole response: expected grade |", "| start | picture | 1 |", "| scout | clip | 1 |",
         "| gold | the picture four times | 1 |",
-        "| policy | shown | weighed claims a reply | colour: a reply | colour: right |",
+        "| policy | shown | weighed claims a reply | claims said again | colour: a reply |",
     ):  # fmt: skip
         assert line in table
     assert "beta" not in table  # what is not finished has no row
