@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from dikast.core.errors import UserError
-from dikast.lab.experiment import MOST_LINES, load_experiment, names
+from dikast.core.text import read_located
+from dikast.lab.experiment import MOST_LINES, load_experiment, names, read_experiment
 from dikast.lab.region import Region
 from lab_experiments import TRAIN, written
 
@@ -137,3 +138,12 @@ def test_a_name_that_leads_out_of_the_lab_is_none(tmp_path: Path) -> None:
     path = written(tmp_path).rename(tmp_path / "...yaml")
     with pytest.raises(UserError, match="is no name"):
         load_experiment(path)
+
+
+def test_a_plan_of_before_is_read_whatever_it_calls_its_variable(tmp_path: Path) -> None:
+    path = written(tmp_path, source="", variable="data")
+    with pytest.raises(
+        UserError, match=r"(?s)where the claim is made.*'budget' is the one that may differ"
+    ):
+        load_experiment(path)
+    assert read_experiment(read_located(path), tmp_path, "mine").written.variable == "data"

@@ -117,7 +117,7 @@ class Document:
     holds: Mapping[str, Region]
     fails: Mapping[str, Region]
     seeds: tuple[int, ...] = option((1, 2, 3), least=0, most=MOST_SEED)
-    variable: Literal["", "budget"] = ""
+    variable: str = ""
     note: str = ""
 
 
@@ -177,7 +177,7 @@ def load_experiment(
     if not short.strip("."):
         raise UserError(f"{path}: the file's name is the experiment's, and this one is no name: call it NAME.yaml")
     experiment = read_experiment(document, folder, short)
-    _check_reach(experiment.written, mistakes := Mistakes(document))
+    _check_written(experiment.written, mistakes := Mistakes(document))
     _check_files(experiment, mistakes)
     typed = str((changes or {}).get("judge") or "")
     allowed = (*allow_keys, *(map(str, key_uses(typed)) if typed else ()))
@@ -276,9 +276,6 @@ def _sets(arm: Arm) -> Iterator[tuple[tuple[str, str], Items]]:
 
 def _check_rule(written: Document, mistakes: Mistakes) -> None:
     wrong = mistakes.add
-    for key in ("claim", "source"):
-        if not getattr(written, key).strip():
-            wrong(f"say {'what is claimed' if key == 'claim' else 'where the claim is made'}", key)
     for key in ("holds", "fails"):
         rule = getattr(written, key)
         if not rule:
@@ -298,8 +295,15 @@ def _check_rule(written: Document, mistakes: Mistakes) -> None:
         wrong("name at least one effect", "effects")
 
 
-def _check_reach(written: Document, mistakes: Mistakes) -> None:
-    """Check that every region can be reached: a claim that nothing could refute is not tested."""
+def _check_written(written: Document, mistakes: Mistakes) -> None:
+    """Check what plans of before may lack: a claim and its source, and regions that an interval can lie in, since a
+    claim that nothing could refute is not tested.
+    """
+    for key, cure in (("claim", "what is claimed"), ("source", "where the claim is made")):
+        if not getattr(written, key).strip():
+            mistakes.add(f"say {cure}", key)
+    if written.variable not in ("", "budget"):
+        mistakes.add(f"'budget' is the one that may differ, got {written.variable!r}", "variable")
     for key in ("holds", "fails"):
         for name, region in getattr(written, key).items():
             effect = written.effects[name]
