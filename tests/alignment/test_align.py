@@ -303,6 +303,7 @@ def test_rounds_may_train_in_several_processes(options: Made, tmp_path: Path, mo
         align(replace(wanted, out=tmp_path / "run", launch=shlex.join([sys.executable, "-S", "-E"])))
     done = align(replace(wanted, out=tmp_path / "run", launch=shlex.join(launch)))
     assert done["rounds"][1]["held_out"]["kl"]["n"] == 8
+    assert done["rounds"][1]["seconds"]["train"]["cpu"] > 1  # that of the launched processes, which import torch
     one, two = (load_file(tmp_path / name / "round-1/model/model.safetensors") for name in ("alone", "run"))
     assert max(float((tensor - two[name]).abs().max()) for name, tensor in one.items()) < 5e-4
     assert "2" in (tmp_path / "run/round-1/model/README.md").read_text("utf-8").partition("processes")[2][:20]

@@ -7,6 +7,7 @@ exists, so that an interrupted alignment resumes and ends with the same pairs an
 
 import gc
 import logging
+import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -261,14 +262,19 @@ class _Alignment:
     @contextmanager
     def _timed(self, name: str, step: str) -> Iterator[None]:
         self.check_in_place()
-        wall, cpu = time.monotonic(), time.process_time()
+        wall, cpu = time.monotonic(), _cpu_seconds()
         yield
         self.check_in_place()
         known = _read(self.out / name / SECONDS) or {}
         before = known.get(step, {"wall": 0.0, "cpu": 0.0})
-        spent = {"wall": time.monotonic() - wall, "cpu": time.process_time() - cpu}
+        spent = {"wall": time.monotonic() - wall, "cpu": _cpu_seconds() - cpu}
         known[step] = {unit: before[unit] + each for unit, each in spent.items()}
         write_checked(self.out / name / SECONDS, orjson.dumps(known))
+
+
+def _cpu_seconds() -> float:
+    """Those of this process and of the processes that it has waited for, such as launched training."""
+    return sum(os.times()[:4])
 
 
 def _engine(model: str, device: str) -> "LocalEngine":
