@@ -3,10 +3,12 @@
 import re
 from pathlib import Path
 
+from dikast.audit.estimate import Estimate, undefined
 from dikast.lab.experiment import load_experiment, names
-from dikast.lab.findings import Finding, findings
+from dikast.lab.findings import UNDECIDED, Finding, findings
 from dikast.lab.lab_report import to_markdown
 from dikast.lab.running import run_experiments
+from dikast.surface.laboratory.lab_page import lab_page
 from lab_experiments import written
 from runs import dikast_here
 
@@ -59,3 +61,16 @@ def test_what_was_told_of_another_definition_does_not_stay(tmp_path: Path) -> No
 def test_the_page_of_the_docs_tells_of_the_catalogue_as_it_is() -> None:
     told = dict(re.findall(r"(?ms)^## (\S+)$.*?Definition: `(\w+)`", PAGE.read_text()))
     assert told == {name: load_experiment(name).hash[:12] for name in names()}
+
+
+def test_arms_without_a_value_stay_in_the_figure(tmp_path: Path) -> None:
+    """Beside two that have one; an effect without a method has its reason alone."""
+    known, none = Estimate(0.5, 40, 0.4, 0.6, method="over items"), undefined(40, "all scores are alike")
+    experiment = load_experiment(written(tmp_path))
+    arms = {(name, "text", "pearson"): each for name, each in {"good": known, "poor": known, "flat": none}.items()}
+    cost = {"taught_examples": 0.0, "taught_tokens": 0.0, "graded_items": 120.0, "graded_tokens": 9.0}
+    page = lab_page([Finding(experiment, (1,), {"gain": none}, arms, UNDECIDED, "all scores are alike", cost=cost)])
+    figure = page.partition("<svg")[2].partition("</svg>")[0]
+    assert figure.count("<circle") == 2
+    assert "undefined n 40" in figure
+    assert '<td class="words">all scores are alike</td>' in page

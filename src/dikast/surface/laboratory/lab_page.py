@@ -32,12 +32,14 @@ def drawn(found: Finding) -> dict[str, Markup]:
     """Forest plots: what the arms reached, `FIGURE on SET` -> a plot, where two arms or more have a value."""
     rows: dict[str, list[figures.Row]] = {}
     for (arm, held, figure), each in found.figures.items():
-        if not math.isnan(each.value):
-            rows.setdefault(f"{figure} on {held}", []).append(figures.Row(arm, each.value, each.low, each.high, each.n))
-    return {
-        name: figures.forest(arms, math.nan, min(arm.value for arm in arms), max(arm.value for arm in arms), name=name)
-        for name, arms in rows.items() if len(arms) > 1
-    }  # fmt: skip
+        row = figures.Row(arm, each.value, each.low, each.high, each.n)
+        rows.setdefault(f"{figure} on {held}", []).append(row)
+    plots = {}
+    for name, arms in rows.items():
+        known = [arm.value for arm in arms if not math.isnan(arm.value)]
+        if len(known) > 1:
+            plots[name] = figures.forest(arms, math.nan, min(known), max(known), name=name)
+    return plots
 
 
 def headline(found: Sequence[Finding]) -> str:
