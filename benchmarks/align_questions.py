@@ -21,6 +21,7 @@ from benchmarks.align import (
     Budget,
     aligned,
     chosen_rate,
+    finished,
     policy_of,
     prompts_of,
     run,
@@ -207,20 +208,9 @@ def ask_about_clips(out: Path, budget: Budget, rate: float) -> None:
 
 def clip_arms(out: Path, rate: float) -> list[Arm]:
     """The finished arms whose ends are asked about clips: of gold and of `scout`, as many seeds of each."""
-    folders = {name: [out / f"rate-{rate:g}" / f"{name}-{seed}" for seed in range(100)] for name in ("gold", "scout")}
-    known = {name: _finished(each) for name, each in folders.items()}
-    count = min(filter(None, map(len, known.values())), default=0)
-    return [Arm(name, each[:count]) for name, each in known.items() if each]
-
-
-def _finished(folders: Iterable[Path]) -> list[Path]:
-    """The folders of finished alignments, up to the first that is not."""
-    found = list[Path]()
-    for folder in folders:
-        if not (folder / "report.json").is_file():
-            break
-        found.append(folder)
-    return found
+    known = [arm for arm in finished(out, rate) if arm.name in ("gold", "scout")]
+    count = min((len(arm.folders) for arm in known), default=0)
+    return [Arm(arm.name, arm.folders[:count]) for arm in known]
 
 
 def tables(out: Path, rate: float, budget: str) -> list[str]:
@@ -231,7 +221,7 @@ def tables(out: Path, rate: float, budget: str) -> list[str]:
     if (plain / "scout-0/report.json").is_file():
         usual = Arm("scout", [plain / "scout-0"])
         folders = {PAIRS: plain / f"{PAIRS}-0", **{name: out / "questions" / name for name in QUESTIONS}}
-        arms = [Arm(name, found) for name, folder in folders.items() if (found := _finished([folder]))]
+        arms = [Arm(name, [folder]) for name, folder in folders.items() if (folder / "report.json").is_file()]
         told = {PAIRS: "every two replies compared in both orders"}
         told |= {name: change.told for name, change in QUESTIONS.items()}
         parts += [

@@ -46,9 +46,9 @@ class Effect:
         return not (self.change_point or self.spread or self.alarms or self.delay)
 
     def weights(self) -> dict[str, float]:
-        """The weight of each arm's figure in a difference or a slope."""
+        """The weight of each arm's figure in a difference or a slope, or of one arm alone."""
         if not self.slope:
-            return {self.arm: 1.0, self.against: -1.0}
+            return {self.arm: 1.0, self.against: -1.0} if self.against else {self.arm: 1.0}
         middle = math.fsum(self.slope.values()) / len(self.slope)
         spread = math.fsum((dose - middle) ** 2 for dose in self.slope.values())
         return {arm: (dose - middle) / spread for arm, dose in self.slope.items()}

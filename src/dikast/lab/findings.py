@@ -264,10 +264,8 @@ def _measured(
     if not each.linear:
         doses = tuple(each.change_point.values())
         return over_arms(lined, each.arms, doses, each.figure, how=how, cluster=cluster, apart=apart)
-    weights = each.weights() if each.against or each.slope else {each.arm: 1.0}
-    found = effect(
-        lined, weights, each.figure, how=how, cluster=cluster, trained=experiment.trains, apart=apart
-    )  # fmt: skip
+    weights = each.weights()
+    found = effect(lined, weights, each.figure, how=how, cluster=cluster, trained=experiment.trains, apart=apart)
     return kept_within(found, range_of_effect(weights, each.figure))
 
 
