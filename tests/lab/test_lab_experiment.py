@@ -142,8 +142,6 @@ def test_a_name_that_leads_out_of_the_lab_is_none(tmp_path: Path) -> None:
 
 def test_a_plan_of_before_is_read_whatever_it_calls_its_variable(tmp_path: Path) -> None:
     path = written(tmp_path, source="", variable="data")
-    with pytest.raises(
-        UserError, match=r"(?s)where the claim is made.*'budget' is the one that may differ"
-    ):
+    with pytest.raises(UserError, match=r"(?s)where the claim is made.*'budget' is the one that may differ"):
         load_experiment(path)
     assert read_experiment(read_located(path), tmp_path, "mine").written.variable == "data"
