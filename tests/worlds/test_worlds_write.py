@@ -15,7 +15,7 @@ from dikast.core.records import read_items
 from dikast.worlds.domains.registry import DOMAINS
 from dikast.worlds.drawing.font import text_mask
 from dikast.worlds.drawing.raster import png
-from dikast.worlds.make import Maker
+from dikast.worlds.make import Maker, make
 from dikast.worlds.peek import peek
 from dikast.worlds.sampling.held_out import HELD_OUT_DOMAIN
 from dikast.worlds.sampling.rng import Stream, noise_of
@@ -28,16 +28,22 @@ GOLDEN = Path(__file__).parent / "golden.json"
 def _hashes(domain: str) -> dict[str, str]:
     """What must never change without a new generator version: JSON and decoded pixels of some items of each domain."""
     found = {}
-    for split in ("train", "all") if domain != HELD_OUT_DOMAIN else ("domain",):
-        for responses in (1, 2):
-            maker = Maker(Settings(domain=domain, split=split, responses=responses, size=64))
-            text, pixels = hashlib.blake2b(digest_size=16), hashlib.blake2b(digest_size=16)
-            for i in range(20):
-                sample = maker.sample(i)
-                text.update(canonical_json(item_to(sample.item())))
-                for picture in sample.pictures():
-                    pixels.update(picture.tobytes())
-            found[f"{domain}/{split}/{responses}"] = f"{text.hexdigest()} {pixels.hexdigest()}"
+    drawn = [
+        (f"{domain}/{split}/{responses}", Settings(domain=domain, split=split, responses=responses, size=64))
+        for split in (("train", "all") if domain != HELD_OUT_DOMAIN else ("domain",))
+        for responses in (1, 2)
+    ]
+    split = "fresh" if domain != HELD_OUT_DOMAIN else "domain"
+    drawn += [(f"{domain}/version 4", Settings(domain=domain, split=split, version=4, size=64))]
+    for name, settings in drawn:
+        maker = Maker(settings)
+        text, pixels = hashlib.blake2b(digest_size=16), hashlib.blake2b(digest_size=16)
+        for i in range(20):
+            sample = maker.sample(i)
+            text.update(canonical_json(item_to(sample.item())))
+            for picture in sample.pictures():
+                pixels.update(picture.tobytes())
+        found[name] = f"{text.hexdigest()} {pixels.hexdigest()}"
     return found
 
 
@@ -135,6 +141,32 @@ def test_the_contact_sheet_marks_what_is_wrong(tmp_path: Path) -> None:
     assert picture.read_bytes().startswith(b"\x89PNG")
     with pytest.raises(UserError, match="no items"):
         peek(tmp_path, tmp_path / "none")
+
+
+@pytest.mark.parametrize("domain", ["scenes", "text", "clips"])
+def test_the_contact_sheet_shows_a_response_once_beside_its_rubrics_and_why_a_claim_costs(
+    domain: str, tmp_path: Path
+) -> None:
+    world = Settings(domain=domain, size=48, version=4, seed=5)
+    write_world(world, 32, tmp_path / "w")
+    text = peek(tmp_path / "w", tmp_path / "sheet", n=32)[0].read_text("utf-8")
+    assert text.count("one response under 4 rubrics") == 8
+    assert text.count("<article>") == 32
+    due = []
+    for sample in make(world, 32):
+        found = sample.graded[0]
+        for claim, finding, cost in zip(sample.responses[0].claims, found.findings, found.costs, strict=True):
+            if cost:  # from the claims themselves, which a record does not have
+                paid = [(term, term.points(claim, finding.metric)) for term in sample.spec.terms]
+                due.append([(term.name, term.weight, n) for term, n in paid if n])
+    told = re.findall(r"<b>costs [^<]*</b> \(([^)]*)\)", text)
+    assert len(told) == len(re.findall("<b>costs ", text)) == len(due) > 20
+    for each, terms in zip(told, due, strict=True):
+        rules = [
+            (name, int(weight), 2 if twice else 1)
+            for name, weight, twice in re.findall(r"(?:^|; )([^;]*): (\d+)( x 2, since)?", each)
+        ]
+        assert rules == terms or set(rules) < set(terms)  # "once" was paid for before
 
 
 if __name__ == "__main__":  # writes the golden file; run it only together with a new version number

@@ -1,10 +1,12 @@
 """A contact sheet of a world: pictures, rubrics, responses with wrong claims marked, and gold step by step.
 
-It reads the records from disk, so that a person checks exactly what a judge will get.
+It reads the records from disk, so that a person checks exactly what a judge will get. One response under several
+rubrics is shown once, with its rubrics side by side.
 """
 
 import base64
 import itertools
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -16,7 +18,9 @@ from dikast.core.errors import UserError
 from dikast.core.media.decoding import decode
 from dikast.core.records import read_records, write_file
 from dikast.core.text import counted, in_shell
+from dikast.worlds.domains.protocol import Claim
 from dikast.worlds.scoring.aspects import ASPECTS, points
+from dikast.worlds.scoring.terms import Term
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Canvas
@@ -25,12 +29,13 @@ _COLOURS = {"right": "#1b6e3c", "wrong": "#b3261e", "unsupported": "#9a5b00"}
 
 
 class _Line(NamedTuple):
-    """One sentence: its verdict and correction ("" for what is no claim), and the points it costs."""
+    """One sentence: its verdict and correction ("" for what is no claim), the points it costs, and by which rule."""
 
     text: str
     verdict: str = ""
     note: str = ""
     cost: int = 0
+    rule: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,7 @@ class _Card:
     rubric: str
     counted: tuple[tuple[str, int], ...]  # what the response as a whole loses, and how many points
     levels: tuple[tuple[str, str, bool], ...]  # best first: label, description, whether gold is this one
+    shared: str = ""  # names the response, where it stands under several rubrics
 
 
 def peek(world: str | Path, out: str | Path, *, n: int = 24) -> list[Path]:
@@ -67,7 +73,8 @@ def peek(world: str | Path, out: str | Path, *, n: int = 24) -> list[Path]:
 
 
 def _cards(value: dict[str, Any], folder: Path) -> list[_Card]:
-    gold, rubric = value["gold"], value["rubric"]
+    gold, rubric, meta = value["gold"], value["rubric"], value.get("meta", {})
+    spec = meta.get("spec", {})
     instruction, shown = _split(value["instruction"], folder)
     lower = " Lower is better." if rubric.get("lower_is_better") else ""
     answers = value["responses"] if "responses" in value else [value["response"]]
@@ -82,11 +89,12 @@ def _cards(value: dict[str, Any], folder: Path) -> list[_Card]:
                 name,
                 tuple(shown + own),
                 instruction,
-                _lines(text, one),
+                _lines(text, one, spec),
                 score,
                 f"{rubric['criterion']}{lower}",
-                tuple(_counted(value.get("meta", {}).get("spec", {}), one)),
+                tuple(_counted(spec, one)),
                 tuple(_levels(rubric, one["label"])),
+                meta.get("response", ""),
             )
         )
     return found
@@ -122,7 +130,7 @@ def _split(content: Any, folder: Path) -> tuple[str, list[Path]]:
     return text, [folder / path for path in paths]
 
 
-def _lines(text: str, gold: dict[str, Any]) -> tuple[_Line, ...]:
+def _lines(text: str, gold: dict[str, Any], spec: Mapping[str, Any]) -> tuple[_Line, ...]:
     """The response claim by claim, each with its verdict; text between claims has none."""
     found: list[_Line] = []
     rest = text
@@ -137,19 +145,56 @@ def _lines(text: str, gold: dict[str, Any]) -> tuple[_Line, ...]:
             rest, said = rest[at + len(said) :], mark.lstrip("* ") + said
             if rest.startswith("**"):
                 rest = rest[2:]
-        found.append(_Line(said, claim["verdict"], note, claim.get("cost", 0)))
+        found.append(_Line(said, claim["verdict"], note, claim.get("cost", 0), _rule(claim, spec)))
     if any(c.isalpha() for c in rest):
         found.append(_Line(rest.strip()))
     return tuple(found)
+
+
+def _rule(claim: Mapping[str, Any], spec: Mapping[str, Any]) -> str:
+    """How the cost of a claim follows from the rubric: `sizes where a star is named: 2 x 2, since it is off by 2 ...`.
+
+    A record does not say what its claims name. Of the sets of terms that add up to the cost, the one is meant whose
+    words the sentence has; "" if that is not exactly one.
+    """
+    cost, off = claim.get("cost", 0), claim.get("severity", 0)
+    if not cost:
+        return ""
+    if spec.get("entries"):
+        return "on the list: 1"
+    if not spec.get("terms"):
+        weight = spec.get("weights", {}).get(claim["aspect"], 0)
+        return f"{ASPECTS[claim['aspect']].names[0]}: {weight}" + (_doubled(claim) if cost == 2 * weight else "")
+    meant = Claim("", claim["aspect"], ())
+    terms = [Term(**term) for term in spec["terms"]]
+    each = {term: term._replace(word="").points(meant, off) for term in terms}
+    paying = [term for term in terms if each[term]]
+    sets = [some for n in range(1, len(paying) + 1) for some in itertools.combinations(paying, n)]
+    fitting = [some for some in sets if sum(term.weight * each[term] for term in some) == cost]
+    named = [some for some in fitting if all(_names(claim["text"], term.word) for term in some)] or fitting
+    if len(named) != 1:
+        return ""
+    return "; ".join(f"{term.name}: {term.weight}{_doubled(claim) if each[term] == 2 else ''}" for term in named[0])
+
+
+def _names(text: str, word: str) -> bool:
+    """Whether a sentence has a word, or its plural; single letters as they are."""
+    return not word or re.search(rf"\b{re.escape(word)}(e?s)?\b", text, re.I if len(word) > 1 else 0) is not None
+
+
+def _doubled(claim: Mapping[str, Any]) -> str:
+    if claim["verdict"] == "unsupported":
+        return " x 2, since what it is about cannot be seen"
+    return f" x 2, since it is off by {claim['severity']} {claim['unit']}"
 
 
 _PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
 <title>{title}</title><style>
 :root{{color-scheme:light dark;--ink:#1f2328;--soft:#59636e;--line:#d8dee4;--card:#fff;--back:#f6f7f8;--good:#1b6e3c;
---bad:#b3261e;--gone:#8a5000;--mark:#eef4ff}}
+--bad:#b3261e;--gone:#8a5000;--mark:#eef4ff;--paid:#fdf0ee}}
 @media (prefers-color-scheme:dark){{:root{{--ink:#e6edf3;--soft:#9198a1;--line:#3d444d;--card:#161b22;--back:#0d1117;
---good:#6cc58a;--bad:#ff8a80;--gone:#e5a54b;--mark:#1c2a44}}}}
+--good:#6cc58a;--bad:#ff8a80;--gone:#e5a54b;--mark:#1c2a44;--paid:#33191a}}}}
 body{{font:15px/1.5 system-ui,sans-serif;margin:0 auto;padding:1.5rem 1rem;max-width:84rem;background:var(--back);
 color:var(--ink);overflow-wrap:anywhere}}
 h1{{font-size:1.3rem}} main{{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,26rem),1fr));gap:1rem}}
@@ -158,43 +203,88 @@ h2{{font-size:.8rem;margin:0 0 .6rem;color:var(--soft);font-weight:500}}
 h3{{font-size:.75rem;margin:.9rem 0 .2rem;color:var(--soft);font-weight:600}}
 img{{image-rendering:pixelated;width:13rem;max-width:100%;border:1px solid var(--line);margin-right:.3rem}}
 .clip img{{width:5.5rem}} p{{margin:.2rem 0;white-space:pre-line}}
-ol{{list-style:none;margin:0;padding:0}} li{{border-left:3px solid var(--line);margin:.25rem 0;padding:0 .6rem}}
+section{{grid-column:1/-1;border:1px solid var(--line);border-radius:8px;padding:1rem;background:var(--card)}}
+.shown{{display:flex;flex-wrap:wrap;gap:0 1rem}} .shown>p{{flex:1 1 20rem;max-width:50rem}}
+.rubrics{{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,16rem),1fr));gap:1rem;margin-top:.8rem}}
+ol{{list-style:none;margin:0;padding:0}} li{{border-left:3px solid var(--line);margin:.25rem 0;padding:.1rem .6rem}}
 li small{{display:block;color:var(--soft);font-size:.85rem}} li em{{font-style:normal;font-weight:600}}
 .right{{border-color:var(--good)}} .right em{{color:var(--good)}} .wrong{{border-color:var(--bad)}}
 .wrong em{{color:var(--bad)}} .unsupported{{border-color:var(--gone)}} .unsupported em{{color:var(--gone)}}
+.paid{{background:var(--paid)}} .paid b{{color:var(--bad)}}
 .sum{{font-weight:600;margin:.6rem 0 .2rem}} dl{{display:grid;grid-template-columns:max-content 1fr;margin:0}}
 dt,dd{{margin:0;padding:.05rem .6rem;color:var(--soft)}}
 .gold{{background:var(--mark);color:var(--ink);font-weight:600}}
-</style><h1>{title}</h1><main>{body}</main></html>
+</style><h1>{title}</h1>
+<p>Green: right; red: wrong; amber: about what cannot be seen; shaded: costs points.</p>
+<main>{body}</main></html>
 """
 
 
 def _html(cards: Sequence[_Card], title: str) -> str:
-    return _PAGE.format(title=escape(f"World {title}"), body="".join(map(_article, cards)))
+    families: dict[str, list[_Card]] = {}
+    for card in cards:
+        families.setdefault(card.shared or card.title, []).append(card)
+    return _PAGE.format(title=escape(f"World {title}"), body="".join(map(_family, families.values())))
 
 
-def _article(card: _Card) -> str:
-    """One response: what is shown, the rubric, every claim with its points and the sum so far, and the level."""
-    clip, lost, steps = ' class="clip"' if len(card.pictures) > 2 else "", 0, []
-    for text, verdict, note, cost in card.lines:
-        lost += cost
-        told = f"<em>{verdict}</em>" + (f": {escape(note)}; {_cost(cost, lost)}" if note else "") if verdict else ""
-        steps.append(f'<li class="{verdict}">{escape(text)}<small>{told or "no claim"}</small>')
+def _family(cards: Sequence[_Card]) -> str:
+    """One response under each of its rubrics, side by side; an ordinary card if there is one rubric."""
+    first = cards[0]
+    if len(cards) == 1:
+        return f"<article>{_heading(first)}{_shown(first)}{_worked(first)}</article>"
+    under = "".join(f"<article>{_heading(card)}{_worked(card)}</article>" for card in cards)
+    about = f"{first.shared}: one response under {len(cards)} rubrics"
+    return (
+        f"<section><h2>{escape(about)}</h2>"
+        f'<div class="shown">{_pictures(first)}<p>{escape(first.instruction)}</p></div>'
+        f'<div class="rubrics">{under}</div></section>'
+    )
+
+
+def _heading(card: _Card) -> str:
+    return f"<h2>{escape(card.title)}</h2>"
+
+
+def _pictures(card: _Card) -> str:
+    clip = ' class="clip"' if len(card.pictures) > 2 else ""
+    return f"<div{clip}>{''.join(map(_embedded, card.pictures, itertools.count(1)))}</div>" if card.pictures else ""
+
+
+def _shown(card: _Card) -> str:
+    return f"{_pictures(card)}<h3>Instruction</h3><p>{escape(card.instruction)}</p>"
+
+
+def _worked(card: _Card) -> str:
+    """The rubric, every claim with its points and the sum so far, and the level."""
+    lost, steps = 0, []
+    for line in card.lines:
+        lost += line.cost
+        told = f"<em>{line.verdict}</em>" if line.verdict else "no claim"
+        if line.note:
+            told += f": {escape(line.note)}; {_priced(line, lost)}"
+        kind = f"{line.verdict} paid" if line.cost else line.verdict
+        steps.append(f'<li class="{kind}">{escape(line.text)}<small>{told}</small>')
     for name, cost in card.counted:
         lost += cost
-        steps.append(f"<li>{escape(name)}<small>the response as a whole; {_cost(cost, lost)}</small>")
+        paid = ' class="paid"' if cost else ""
+        steps.append(f"<li{paid}>{escape(name)}<small>the response as a whole; {_cost(cost, lost)}</small>")
     levels = "".join(
         f"<dt{(mark := ' class=gold' if gold else '')}>{escape(label)}<dd{mark}>{escape(text)}"
         for label, text, gold in card.levels
     )
-    pictures = "".join(map(_embedded, card.pictures, itertools.count(1)))
     return (
-        f"<article><h2>{escape(card.title)}</h2><div{clip}>{pictures}</div>"
-        f"<h3>Instruction</h3><p>{escape(card.instruction)}</p><h3>Rubric</h3><p>{escape(card.rubric)}</p>"
+        f"<h3>Rubric</h3><p>{escape(card.rubric)}</p>"
         f"<h3>Response, claim by claim</h3><ol>{''.join(steps)}</ol>"
         f'<p class="sum">{_sum(card)}: {escape(card.gold)}</p>'
-        f"<dl>{levels}</dl></article>"
+        f"<dl>{levels}</dl>"
     )
+
+
+def _priced(line: _Line, lost: int) -> str:
+    """What a wrong claim costs, and why."""
+    if not line.cost:
+        return _cost(0)
+    return f"<b>{_cost(line.cost, lost)}</b>" + (f" ({escape(line.rule)})" if line.rule else "")
 
 
 def _cost(cost: int, lost: int = 0) -> str:
@@ -251,7 +341,7 @@ def _drawn(card: _Card) -> "Canvas":
         *((line, "#555555", font) for line in card.instruction.split("\n")),
         *(
             (f"{text}  ({verdict}: {note}; {_cost(cost)})" if note else text, _COLOURS.get(verdict, "#333333"), font)
-            for text, verdict, note, cost in card.lines
+            for text, verdict, note, cost, _ in card.lines
         ),
         *((f"{name}; {_cost(cost)}", "#333333", font) for name, cost in card.counted),
         (f"{_sum(card)}: {card.gold}", "#000000", font),
