@@ -122,11 +122,14 @@ KEPT := MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=8589934592 ONEDNN_PRIMITIVE_CA
 TWO := $(KEPT) OMP_NUM_THREADS=1 $(BIN)/python -m torch.distributed.run --nproc_per_node 2 -m dikast train sft
 ONE := $(KEPT) OMP_NUM_THREADS=1 $(BIN)/dikast train sft
 
-# Twins of `scout` under the same budget: taught the label alone; taught with every picture grey.
+# Twins of `scout` under the same budget: taught the label alone; taught with every picture grey, without the responses,
+# without the rubrics. Each takes as long as the stages of `scout` that grade; a run that was stopped goes on.
+TWINS := score-only blanked response-blind rubric-blind
 scout-twins: .venv/ready
 	$(BIN)/python -m benchmarks.twins
-	for twin in score-only blanked; do for stage in 2-grade 3-words; do \
-	  $(TWO) --config build/scout/twins/$$twin/$$stage.yaml || exit 1; done; done
+	for twin in $(TWINS); do for stage in 2-grade 3-words; do \
+	  $(TWO) --config build/scout/twins/$$twin/$$stage.yaml || exit 1; done; \
+	  $(ONE) --config build/scout/twins/$$twin/4-rubrics.yaml || exit 1; done
 
 # `scout` on one GPU, about 25 minutes, larger and on every domain; never run so far. Each piece stops after eight minutes
 # and the next one goes on from its checkpoint.

@@ -1,11 +1,17 @@
 """`python -m benchmarks.twins`, after `make scout`: what its twins are trained with. `make scout-twins` trains them.
 
-Both start where its grading starts and take the same steps on the same lessons. `score-only` is taught the
-label alone. `blanked` is taught everything, with a grey picture in the place of every picture: were its scores to
-follow gold, the texts of the world would give the score away. `untrained` is the model before its first step.
+They start where its grading starts and take the same steps on the same lessons, through every later stage of its
+recipes. `score-only` is taught the label alone. The others are taught everything but one input: were their scores to
+follow gold, the rest of the prompt would give the score away. `blanked` sees a grey picture in the place of every
+picture, `response-blind` one sentence in the place of every response, `rubric-blind` one rubric, whose levels say
+nothing, in the place of every rubric. `untrained` is the model before its first step.
+
+`python -m benchmarks.twins rubric-blind` writes that one alone.
 """
 
 import json
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +23,17 @@ from dikast.training.config import load_config
 from dikast.training.models.model import open_model, save_model
 
 RECIPES = Path("recipes/scout-cpu")
-STAGES = ("2-grade", "3-words")
 OUT = Path("build/scout/twins")
 SIDE = 96  # pixels
+HIDDEN = "The answer is not shown."
+CRITERION, LEVEL = "Grade the answer.", "as the answer deserves"
+Row = dict[str, Any]
 
 
 def stages() -> list[dict[str, Any]]:
     """The stages of `scout` that grade, their paths spelt out, for a twin in a folder of its own."""
     found, before = [], ""
-    for stage in STAGES:
+    for stage in sorted(path.stem for path in RECIPES.glob("[2-9]-*.yaml")):
         told: dict[str, Any] = yaml.safe_load((RECIPES / f"{stage}.yaml").read_text("utf-8"))
         model = f"{before}/model" if before else _found(told["model"])
         told |= {"model": model, "out": (before := stage), "shards": "shards"}
@@ -54,28 +62,59 @@ def score_only(folder: Path) -> None:
 
 
 def blanked(folder: Path) -> None:
-    """Copies of the lessons whose pictures are one grey picture."""
+    """Lessons whose pictures are one grey picture."""
+    for data in _copied(folder, _grey):
+        Image.new("RGB", (SIDE, SIDE), (128, 128, 128)).save(data / "grey.png")
+
+
+def response_blind(folder: Path) -> None:
+    """Lessons that hide the responses."""
+    _copied(folder, _unanswered)
+
+
+def rubric_blind(folder: Path) -> None:
+    """Lessons that hide what the rubric weighs: its scale alone is shown."""
+    _copied(folder, _unruled)
+
+
+def _copied(folder: Path, change: Callable[[Row], Row]) -> set[Path]:
+    """Copies of all lessons, each changed, beside links to their pictures; the folders of the copies."""
+    made = set()
     for told in stages():
         for source in told["data"]:
             for key in {"items", "talk"} & source.keys():
                 (pattern,) = map(Path, source[key])
                 (data := folder / pattern.parent.name).mkdir(parents=True, exist_ok=True)
-                Image.new("RGB", (SIDE, SIDE), (128, 128, 128)).save(data / "grey.png")
+                if (pictures := pattern.parent / "images").is_dir() and not (data / "images").exists():
+                    (data / "images").symlink_to(pictures)
                 for file in sorted(pattern.parent.glob(pattern.name)):
                     rows = map(json.loads, file.read_text("utf-8").splitlines())
-                    (data / file.name).write_text("".join(json.dumps(_grey(row)) + "\n" for row in rows), "utf-8")
+                    kept = rows if key == "talk" and change is not _grey else map(change, rows)
+                    (data / file.name).write_text("".join(json.dumps(row) + "\n" for row in kept), "utf-8")
                 source[key] = [f"{data.name}/{pattern.name}"]
+                made.add(data)
         _write(folder, told)
+    return made
 
 
-def _grey(row: dict[str, Any]) -> dict[str, Any]:
+def _grey(row: Row) -> Row:
     row |= {"image": "grey.png"} if "image" in row else {}
     parts = row["instruction"] if isinstance(row["instruction"], list) else []
     return {**row, "instruction": [_grey_part(part) for part in parts] or row["instruction"]}
 
 
-def _grey_part(part: dict[str, Any]) -> dict[str, Any]:
+def _grey_part(part: Row) -> Row:
     return {**part, "image": "grey.png"} if part["type"] == "image" else part
+
+
+def _unanswered(row: Row) -> Row:
+    hidden = {"responses": [HIDDEN for _ in row["responses"]]} if "responses" in row else {"response": HIDDEN}
+    return row | hidden
+
+
+def _unruled(row: Row) -> Row:
+    levels = dict.fromkeys(row["rubric"]["levels"], LEVEL)
+    return row | {"rubric": row["rubric"] | {"name": "any", "criterion": CRITERION, "levels": levels}}
 
 
 def untrained(folder: Path) -> None:
@@ -88,9 +127,12 @@ def _write(folder: Path, told: dict[str, Any]) -> None:
     (folder / f"{told['out']}.yaml").write_text(yaml.safe_dump(told, sort_keys=False), "utf-8")
 
 
+TWINS = {
+    make.__name__.replace("_", "-"): make for make in (score_only, blanked, response_blind, rubric_blind, untrained)
+}
+
 if __name__ == "__main__":
-    for make in (score_only, blanked, untrained):
-        place = OUT / make.__name__.replace("_", "-")
-        place.mkdir(parents=True, exist_ok=True)
-        make(place)
+    for name in sys.argv[1:] or TWINS:
+        (place := OUT / name).mkdir(parents=True, exist_ok=True)
+        TWINS[name](place)
         print(place)

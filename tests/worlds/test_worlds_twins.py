@@ -1,0 +1,72 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from benchmarks import twins
+
+from dikast.core.item import Item
+from dikast.core.media import resolved
+from dikast.core.part import Image, text_of
+from dikast.core.records import read_items
+from dikast.core.rubric import Rubric
+from dikast.worlds.settings import Settings
+from dikast.worlds.teach import write_lessons
+
+
+@pytest.fixture
+def lessons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two stages on lessons of single responses, each under four rubrics, and of pairs."""
+    world = Settings(version=4, size=48, grid=3, objects=(2, 6))
+    write_lessons(world, 8, tmp_path / "data" / "rubrics", quote=True)
+    write_lessons(Settings(version=4, size=48, responses=2), 2, tmp_path / "data" / "pairs")
+    (recipes := tmp_path / "recipes").mkdir()
+    for stage, before, data in (("2-grade", "1-talk", "pairs"), ("4-rubrics", "2-grade", "rubrics")):
+        told = {"model": f"../build/{before}/model", "data": [{"items": [f"../data/{data}/items-*.jsonl"]}]}
+        (recipes / f"{stage}.yaml").write_text(yaml.safe_dump(told), "utf-8")
+    monkeypatch.setattr(twins, "RECIPES", recipes)
+    return tmp_path
+
+
+def _rows(folder: Path, data: str) -> list[Item]:
+    rows = list(read_items(str(folder / data / "items-00000.jsonl")))
+    pictures = [part for row in rows for turn in row.instruction for part in turn.content if isinstance(part, Image)]
+    assert len(pictures) == len(rows)
+    assert all(Path(resolved(picture)).is_file() for picture in pictures)
+    return rows
+
+
+def _responses(rows: list[Item]) -> set[str]:
+    return {text_of(response) for row in rows for response in row.responses}
+
+
+@pytest.mark.parametrize(
+    ("make", "pictures", "responses", "rubrics"),
+    [(twins.blanked, 1, 2, 8), (twins.response_blind, 2, 1, 8), (twins.rubric_blind, 2, 2, 1)],
+)
+def test_a_twin_is_taught_everything_but_one_input(
+    make: Callable[[Path], None], pictures: int, responses: int, rubrics: int, lessons: Path
+) -> None:
+    (folder := lessons / "twin").mkdir()
+    make(folder)
+    rows = _rows(folder, "rubrics")
+    shown = [next(part for part in row.instruction[0].content if isinstance(part, Image)) for row in rows]
+    assert len({Path(resolved(picture)).read_bytes() for picture in shown}) == pictures
+    assert len(_responses(rows)) == responses
+    weighed = {
+        (row.rubric.criterion, *(text for _, text in row.rubric.levels))
+        for row in rows
+        if isinstance(row.rubric, Rubric)
+    }
+    assert len(weighed) == rubrics if rubrics > 1 else {each[0] for each in weighed} == {twins.CRITERION}
+    assert [row.gold for row in rows] == [row.gold for row in _rows(lessons / "data", "rubrics")]
+    assert len(_responses(_rows(folder, "pairs"))) == (1 if responses == 1 else 4)
+
+
+def test_a_twin_goes_through_every_stage_that_grades(lessons: Path) -> None:
+    (folder := lessons / "twin").mkdir()
+    twins.rubric_blind(folder)
+    first, last = (yaml.safe_load((folder / f"{stage}.yaml").read_text("utf-8")) for stage in ("2-grade", "4-rubrics"))
+    assert first["model"] == str(lessons / "build" / "1-talk" / "model")
+    assert last["model"] == "2-grade/model"
+    assert last["data"] == [{"items": ["rubrics/items-*.jsonl"]}]
