@@ -107,20 +107,21 @@ def _matrix(states: States, parts: Sequence[str], columns: Sequence[str]) -> NDA
     return found
 
 
-def strongest(states: States, *, rubric: bool = False, top: int = 12) -> list[tuple[str, float]]:
+def strongest(states: States, *, rubric: bool = False, top: int = 12) -> list[tuple[str, float, int]]:
     """The single features of what is shown that correlate most with goodness, to name the cause of a leak.
 
-    `rubric`: also the product of each with each weight, which finds causes that matter under some rubrics only.
+    `rubric`: also each feature under the rubrics alone that weigh one aspect (from 200 items on), which finds causes
+    that matter under some rubrics only. The last number counts the items.
     """
     columns = sorted({key for row in states.shown for key in row})
     x, y = np.nan_to_num(_matrix(states, ("shown",), columns), nan=-1.0), np.array(states.good)
-    found = {name: _pearson(x[:, i], y) for i, name in enumerate(columns)}
+    found = [(name, _pearson(x[:, i], y), len(y)) for i, name in enumerate(columns)]
     if rubric:
-        for weight in sorted({key for row in states.rubric for key in row if key.startswith("weight ")}):
+        for weight in sorted({key for row in states.rubric for key in row if key.startswith(("weight ", "term "))}):
             rows = np.array([row.get(weight, 0) > 0 for row in states.rubric])
-            if rows.sum() >= 200:
-                found |= {f"{name} | {weight}": _pearson(x[rows, i], y[rows]) for i, name in enumerate(columns)}
-    return sorted(found.items(), key=lambda each: -abs(each[1]))[:top]
+            if (n := int(rows.sum())) >= 200:
+                found += [(f"{name} | {weight}", _pearson(x[rows, i], y[rows]), n) for i, name in enumerate(columns)]
+    return sorted(found, key=lambda each: -abs(each[1]))[:top]
 
 
 def _pearson(x: NDArray[Any], y: NDArray[Any]) -> float:

@@ -2,11 +2,13 @@
 
 `--write` puts them there.
 
-`python -m benchmarks.worlds` measures all of it (half an hour on one free core), `python -m benchmarks.worlds charts
-speed` only these sections; `--small` runs at a fiftieth of the size. Each section has its place in the page.
+`python -m benchmarks.worlds` measures all of it (some hours on one free core), `python -m benchmarks.worlds charts
+speed` only these sections; `--small` runs at a fiftieth of the size. Each section has its place in the page, so that
+it can be measured in parts. `scenes-4` and so on are worlds of version 4, with the probes that skip an input.
 """
 
 import argparse
+import math
 import subprocess
 import sys
 import tempfile
@@ -15,10 +17,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import orjson
 
+from benchmarks.blindness import States, blind_probes, strongest
 from benchmarks.independent_gold import regrade
-from benchmarks.shortcuts import collect, first_slot, probe
+from benchmarks.shortcuts import Table, collect, first_slot, probe
 from dikast.core.item import item_to
 from dikast.worlds.domains.protocol import DRAWN
 from dikast.worlds.domains.registry import DOMAINS
@@ -49,6 +53,95 @@ def form(scale: int) -> Iterator[str]:
         if domain not in DRAWN:
             yield f"\n#### {domain.capitalize()}"
             yield from _probes(_fresh(domain), ("both", "text"), 20_000 // scale)
+
+
+def version_4(domain: str, scale: int) -> Iterator[str]:
+    """A domain in version 4: every probe that skips the picture, the response or the rubric, on the same items."""
+    n = 100_000 // scale
+    test = replace(_fresh(domain), version=4)
+    train = replace(test, split="domain" if domain == HELD_OUT_DOMAIN else "train", seed=10)
+    (words, shown), (words_seen, shown_seen) = (_read(each, n) for each in (test, train))
+    error = 1 / math.sqrt(n / test.rubrics - 1)
+    yield f"\n#### {domain.capitalize()}"
+    yield (
+        f"\nn = {n:,} items of {n // test.rubrics:,} responses, learnt from as many training items ({test.generator});"
+        f" a correlation of 0 has a standard error of {error:.4f}.\n"
+    )
+    yield "| what is read | Pearson with the score |\n|---|---|"
+    for each in probe(words, words_seen).probes:
+        yield f"| {each.name} | {'all alike' if each.r != each.r else f'{each.r:+.4f}'} |"
+    for blind in blind_probes(shown_seen, shown):
+        yield f"| {blind.name}: {_READ[blind.name]} | {blind.r:+.4f} |"
+    for name, r, rows in strongest(shown, rubric=True, top=10**6):
+        if name in _NAMED:
+            yield f"| {_NAMED[name]} (n {rows:,}) | {r:+.4f} |"
+    if (inherent := omissions(shown_seen, shown)) is not None:
+        yield f"| over all items: the number of things, and whether what is left out is weighed | {inherent:+.4f} |"
+
+
+def omissions(train: States, test: States) -> float | None:
+    """How well the mean score by number of things and weight of what is left out, learnt from `train`, tells `test`.
+
+    None where no rubric weighs that.
+    """
+    cells, wanted = (
+        [
+            (weight := row.get("weight completeness", 0.0), shown.get("things", 0.0) if weight else 0.0)
+            for row, shown in zip(each.rubric, each.shown, strict=True)
+        ]
+        for each in (train, test)
+    )
+    if not any(weight for weight, _ in cells):
+        return None
+    scores: dict[tuple[float, float], list[float]] = {}
+    for cell, good in zip(cells, train.good, strict=True):
+        scores.setdefault(cell, []).append(good)
+    guess = [np.mean(scores.get(cell, train.good)) for cell in wanted]
+    return float(np.corrcoef(guess, test.good)[0, 1])
+
+
+_READ = {
+    "response-blind": "trees on what is shown and the instruction",
+    "response-blind, rubric read": "trees on these and the rubric",
+    "rubric-blind": "trees on what is wrong with the response",
+}
+_NAMED = {  # causes of leaks in versions before, and the one that is inherent
+    "things | weight completeness": "more things, where what is left out is weighed (inherent)",
+    "covered corners | term certainty": "covered corners, where claims on corners are weighed",
+    "repeated shapes | term shape": "repeated shapes, where shapes are weighed",
+    "high 0 | term extreme": "the highest value, where extremes are weighed",
+    "low 0 | term extreme": "the lowest value, where extremes are weighed",
+}
+
+
+def _read(settings: Settings, n: int) -> tuple[Table, States]:
+    """The features of the first n samples whose rubric needs the picture (notes count as one)."""
+    table, states = Table(), States()
+    for sample in make(settings, 10**12):
+        if sample.needs == "image":
+            table.add(sample)
+            states.add(sample)
+            if len(states.good) == n:
+                break
+    return table, states
+
+
+def default(scale: int) -> Iterator[str]:
+    """What the text alone tells of the score in worlds as `make` gives them, whatever a rubric weighs."""
+    n = 20_000 // scale
+    yield f"\nn = {n:,} each, words learnt from as many training items.\n"
+    yield "| worlds as made by default | rubrics that weigh form | length in words | words of response x rubric |"
+    yield "|---|---|---|---|"
+    for version in (3, 4):
+        for domain in DOMAINS:
+            test = replace(_fresh(domain), version=version)
+            train = replace(test, split="domain" if domain == HELD_OUT_DOMAIN else "train", seed=10)
+            anything = ("image", "both", "text")
+            held = collect(test, n, needs=anything)
+            r = {each.name: each.r for each in probe(held, collect(train, n, needs=anything)).probes}
+            formed = np.mean([sample.needs != "image" for sample in make(test, min(n, 1000))])
+            told = f"{r['words']:+.3f} | {r['words of response x rubric']:+.3f}"
+            yield f"| {domain}, version {version} | {formed:.0%} | {told} |"
 
 
 def lengths(scale: int) -> Iterator[str]:
@@ -179,7 +272,9 @@ def _resident(pid: int) -> float:
 
 SECTIONS: dict[str, Callable[[int], Iterator[str]]] = {
     **{domain: lambda scale, domain=domain: domain_figures(domain, scale) for domain in DOMAINS},  # type: ignore[misc]
+    **{f"{domain}-4": lambda scale, domain=domain: version_4(domain, scale) for domain in DOMAINS},  # type: ignore[misc]
     "form": form,
+    "default": default,
     "lengths": lengths,
     "pairs": pairs,
     "reading": reading,
