@@ -1,15 +1,17 @@
 """`python -m benchmarks.rubric_following MODEL --n 2000`: does a judge follow rubrics that it never saw?
 
 Items of worlds version 4, each response under four rubrics. Scores and gold are shares of the way from the worst label
-to the best. Every figure stands with what a judge has that ignores the rubric: centred by response it has 0, of
-contrast pairs half, and without centring the correlation of gold with the share of right claims. Intervals of the
+to the best. Every figure stands with what a judge has that ignores the rubric: without centring the correlation of gold
+with the share of right claims; centred and of contrast pairs what a judge has that knows the mean of gold over a
+response's rubrics and gives the nearest label of each scale. On one scale that is 0 and half. Intervals of the
 centred figure are over responses, and over what the split holds out: phrases, compositions or aspects.
+
+`--domains scenes --splits wordings` measures a part; with `--keep FOLDER` a run that was stopped goes on.
 """
 
 import argparse
 import json
 import re
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
@@ -18,18 +20,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.kept_runs import answers
 from benchmarks.rubric_floor import goodness
 from dikast.audit.estimate import Estimate
 from dikast.audit.statistics.against_gold.measures import measure
 from dikast.audit.statistics.intervals import Resampling, clusters_of, rate, share
-from dikast.audit.statistics.within_groups import agreement_within, most_without, right_orders
-from dikast.core.records.items import read_items
+from dikast.audit.statistics.within_groups import agreement_within, less_group_means, most_without, right_orders
 from dikast.core.verdict import Status, Verdict
 from dikast.judging.judge import Judge
 from dikast.worlds.make import make
 from dikast.worlds.sample import Sample
 from dikast.worlds.settings import Settings
-from dikast.worlds.write import write_samples
 
 SPLITS = ("fresh", "wordings", "combinations", "aspects")
 HOW = Resampling(1000, 0.95, 0)
@@ -51,13 +52,11 @@ class Graded(NamedTuple):
         return float("nan") if found is None else self.sample.spec.the_scale.goodness(found)
 
 
-def graded(judge: Judge, domain: str, split: str, seed: int, n: int) -> list[Graded]:
+def graded(judge: Judge, domain: str, split: str, seed: int, n: int, keep: str = "") -> list[Graded]:
     """Every item of a split with its verdict."""
     samples = list(make(Settings(domain, split, seed, version=4), n))
     by = "phrase" if split == "wordings" else "composition"  # for intervals over rubrics
-    with tempfile.TemporaryDirectory() as folder:
-        (file,) = write_samples(samples, folder, {"bench": 1}).files
-        found = {verdict.question.item: verdict for verdict in judge.grade_many(read_items(str(file)))}
+    found = answers(judge, samples, keep)
     return [Graded(each, found[each.id], each.meta()[by]) for each in samples]
 
 
@@ -85,11 +84,14 @@ def figures(rows: Sequence[Graded]) -> Iterator[tuple[str, Estimate, str]]:
     yield "Pearson", measure(score, gold, ["pearson"], HOW, group)["pearson"], floor
     best = f"{most_without(gold, group):.2f}"
     yield "Pearson of expected scores", _expected(ok, gold, group), f"at most {best}"
-    yield "centred by response", agreement_within(score, gold, group, HOW), "0"
+    same = _one_opinion(ok, gold, group)
+    apart = f"{agreement_within(same, gold, group, HOW).value:.2f}"
+    yield "centred by response", agreement_within(score, gold, group, HOW), apart
     over = f"centred, interval over {held.max() + 1:,} of what is held out"
-    yield over, agreement_within(score, gold, group, HOW, held), "0"
-    yield "contrast pairs: right order, ties half", right_orders(score, gold, group)[0], ".5"
-    yield "contrast pairs: right sign", _signs(score, gold, group), "0"
+    yield over, agreement_within(score, gold, group, HOW, held), apart
+    half = f"{right_orders(same, gold, group)[0].value:.2f}"
+    yield "contrast pairs: right order, ties half", right_orders(score, gold, group)[0], half
+    yield "contrast pairs: right sign", _signs(score, gold, group), f"{_signs(same, gold, group).value:.2f}"
     found = list(charges(rows))
     for name, weighed in (("weighed", True), ("not weighed", False)):
         chosen = [(charged, row) for _, cost, charged, row in found if cost is weighed]
@@ -98,6 +100,12 @@ def figures(rows: Sequence[Graded]) -> Iterator[tuple[str, Estimate, str]]:
             yield f"wrong claims charged, {name}", share(hit, 0.95, clusters_of(_codes(where))), "alike for both"
     yield "without a verdict", rate(len(rows) - len(ok), len(rows)), ""
     yield "forced markers", rate(sum(row.verdict.marker == "forced" for row in ok), len(ok)), ""
+
+
+def _one_opinion(ok: Sequence[Graded], gold: Any, group: Any) -> Any:
+    """The mean of gold over the rubrics of each response, as the nearest label of each scale (of two, the worse)."""
+    means, steps = gold - less_group_means(gold, group), np.array([len(row.sample.spec.cuts) for row in ok])
+    return np.ceil(means * steps - 0.5 - 1e-9) / steps
 
 
 def _expected(ok: Sequence[Graded], gold: Any, group: Any) -> Estimate:
@@ -132,13 +140,14 @@ def main() -> None:
     parser.add_argument("--splits", default=",".join(SPLITS))
     parser.add_argument("--format", default="scout")
     parser.add_argument("--out", default="", help="write the figures there as JSON")
+    parser.add_argument("--keep", default="", help="a folder for the runs; what has a verdict there is not asked again")
     given = parser.parse_args()
     judge = Judge(given.model, format=given.format)
     kept: list[dict[str, Any]] = []
     print("| domain | split | figure | n | value | ignoring the rubric |\n|---|---|---|---|---|---|")
     for domain in given.domains.split(","):
         for split in given.splits.split(","):
-            for what, value, floor in figures(graded(judge, domain, split, given.seed, given.n)):
+            for what, value, floor in figures(graded(judge, domain, split, given.seed, given.n, given.keep)):
                 kept.append({"domain": domain, "split": split, "what": what, "value": value.value,
                              "low": value.low, "high": value.high, "n": value.n, "floor": floor})  # fmt: skip
                 told = f"{value.value:.3f} [{value.low:.3f}, {value.high:.3f}]"

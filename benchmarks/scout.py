@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.kept_runs import answers
 from dikast.audit.estimate import Estimate
 from dikast.audit.statistics.against_gold.measures import measure
 from dikast.audit.statistics.claim_agreement import ClaimVerdict, claims_of, feedback_scores
@@ -48,10 +49,10 @@ HOW = Resampling(1000, 0.95, 0)
 
 
 class Bench:
-    """Grades samples in a throw-away folder with one judge."""
+    """Grades samples with one judge; `keep` is a folder for its runs, "" for none."""
 
-    def __init__(self, judge: Judge, seed: int, n: int) -> None:
-        self.judge, self.seed, self.n = judge, seed, n
+    def __init__(self, judge: Judge, seed: int, n: int, keep: str = "") -> None:
+        self.judge, self.seed, self.n, self.keep = judge, seed, n, keep
         self.rows: list[dict[str, Any]] = []
 
     def note(self, domain: str, what: str, value: Estimate) -> None:
@@ -63,9 +64,7 @@ class Bench:
     def graded(self, samples: Iterable[Sample]) -> Iterator[tuple[Sample, Verdict]]:
         """Every sample with the verdict on its one response."""
         kept = [replace(sample, name=f"{i}") for i, sample in enumerate(samples)]
-        with tempfile.TemporaryDirectory() as folder:
-            file = write_samples(kept, folder, {"bench": 1}).files[0]
-            found = {verdict.question.item: verdict for verdict in self.judge.grade_many(read_items(str(file)))}
+        found = answers(self.judge, kept, self.keep)
         return ((sample, found[sample.id]) for sample in kept)
 
     def maker(self, domain: str, split: str, **other: Any) -> Maker:
@@ -240,10 +239,11 @@ def main() -> None:
     parser.add_argument("--only", default="", help="splits, evidence, padding, contrast, pairs, wording, with commas")
     parser.add_argument("--splits", default=",".join(SPLITS))
     parser.add_argument("--formats", default="scout,scout-pairs", help="how single answers and pairs are asked about")
+    parser.add_argument("--keep", default="", help="a folder for the runs on single answers: a stopped one goes on")
     parser.add_argument("--out", default="", help="write the figures there as JSON, and as a table beside it")
     given = parser.parse_args()
     form, pair_form = given.formats.split(",")
-    bench = Bench(Judge(given.model, format=form, compare_format=pair_form), given.seed, given.n)
+    bench = Bench(Judge(given.model, format=form, compare_format=pair_form), given.seed, given.n, given.keep)
     only = set(filter(None, given.only.split(",")))
     for domain in given.domains.split(","):
         for name in given.splits.split(","):

@@ -78,6 +78,26 @@ def test_a_judge_that_ignores_the_rubric_has_none_by_construction(world: Path, t
     assert found.pairs > 100
 
 
+def test_on_several_scales_a_judge_that_ignores_the_rubric_is_not_quite_without(tmp_path: Path) -> None:
+    # Two groups, each a row on pass/fail (gold 0 or 1) and one on 1-3; gold as goodness: 1, .5 and 0, .5.
+    # Their means .75 and .25 lie between two labels of 1-3, of which the worse is taken: 1, .5 and 0, 0.
+    # Less the groups' means: score .25, -.25, 0, 0; gold .25, -.25, -.25, .25: r = .125 / sqrt(.125 x .25) = .7071.
+    rows = [("a", "pass/fail", "pass"), ("a", "1-3", 2), ("b", "pass/fail", "fail"), ("b", "1-3", 2)]
+    items = [
+        {"id": str(i), "instruction": "Say it.", "response": "It.", "gold": gold, "meta": {"response": group},
+         "rubric": {"name": "said", "criterion": "Is it said?", "scale": scale}}
+        for i, (group, scale, gold) in enumerate(rows)
+    ]  # fmt: skip
+    (file := tmp_path / "items.jsonl").write_text("".join(f"{json.dumps(item)}\n" for item in items))
+    grade_file(Judge("mock:oracle,r=1"), Source(str(file)), tmp_path / "run")
+    audit = audit_file(AuditPlan(tmp_path / "run", draws=200))
+    alone = {str(row[0]): row[2] for row in audit["within"].rows}
+    assert alone["pearson, centred by group"] == pytest.approx(math.sqrt(0.5))
+    assert alone["contrasts in the right order"] == 0.75  # one right, one tie
+    assert alone["pearson"] == pytest.approx(np.corrcoef([1, 0.5, 0, 0], [1, 0.5, 0, 0.5])[0, 1])
+    assert any("several scales" in note for note in audit["within"].notes)
+
+
 def test_a_perfect_judge_has_all_of_it(world: Path, tmp_path: Path) -> None:
     found = proved(world, "mock:oracle,r=1", tmp_path / "oracle")
     assert (found.pearson.value, found.centred.value, found.contrasts.value) == pytest.approx((1, 1, 1))

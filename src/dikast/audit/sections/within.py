@@ -1,5 +1,6 @@
 """Agreement within groups of rows, such as one response under several rubrics."""
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -7,8 +8,15 @@ import numpy as np
 from dikast.audit.rendering import Cell, Table, table
 from dikast.audit.results import Within
 from dikast.audit.statistics.against_gold.measures import measure
+from dikast.audit.statistics.correlation import pearson
 from dikast.audit.statistics.intervals import Resampling, clusters_of
-from dikast.audit.statistics.within_groups import agreement_within, most_without, right_orders
+from dikast.audit.statistics.within_groups import (
+    Codes,
+    agreement_within,
+    less_group_means,
+    most_without,
+    right_orders,
+)
 from dikast.audit.tables.columns import Words
 from dikast.audit.tables.scored import Scored
 from dikast.core.text import counted
@@ -33,14 +41,22 @@ def within_table(
     clusters = {name: clusters_of(each.codes[chosen]) for name, each in (over or {}).items()}
     others = {name: agreement_within(score, gold, group, how, codes) for name, codes in clusters.items()}
     contrasts, many = right_orders(score, gold, group)
-    found = Within(whole, most_without(gold, group), centred, contrasts, many, int(group.max()) + 1, others)
+    most, apart, orders = most_without(gold, group), 0.0, 0.5
+    own = given.own.rows(chosen) if given.own is not None else None
+    several = own is not None and own.shared is None and _several(own.codes, group)
+    if own is not None and several:
+        same = own.nearest(gold - less_group_means(gold, group))
+        apart, orders = agreement_within(same, gold, group, how).value, right_orders(same, gold, group)[0].value
+        most = pearson(same, gold) if len(gold) > 2 else math.nan
+    found = Within(whole, most, centred, contrasts, many, int(group.max()) + 1, others)
     rows: list[list[Cell]] = [
         ["pearson", whole, found.most_without],
-        ["pearson, centred by group", centred, 0.0],
-        ["contrasts in the right order", contrasts, 0.5],
+        ["pearson, centred by group", centred, apart],
+        ["contrasts in the right order", contrasts, orders],
     ]
     rows[2:2] = [
-        [f"the same, interval over {clusters[name].max() + 1:,} of {name}", each, 0.0] for name, each in others.items()
+        [f"the same, interval over {clusters[name].max() + 1:,} of {name}", each, apart]
+        for name, each in others.items()
     ]
     return table(
         "within",
@@ -50,6 +66,15 @@ def within_table(
         "one score a group: the highest value of a judge that gives all rows of a group the same score, such as one"
         " that ignores the rubric where a group is one response under several rubrics",
         f"contrasts: {many:,} pairs of rows of the same group with different gold; ties count half, each group once",
+        "rows of a group lie on several scales, so that no judge can give them the same score exactly: the last column"
+        " is of one that knows the mean of the group's gold and gives the nearest label of each scale"
+        if several
+        else "",
         centred.note,
         result=found,
     )
+
+
+def _several(scales: Codes, group: Codes) -> bool:
+    """Whether rows of a group lie on different scales."""
+    return len(np.unique(np.stack([group, scales]), axis=1).T) > int(group.max()) + 1

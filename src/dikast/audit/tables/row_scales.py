@@ -56,6 +56,14 @@ class RowScales:
             out[mine] = _goodness(values[mine], scale)
         return out
 
+    def nearest(self, goodness: Floats) -> Floats:
+        """The goodness (n,) of the label of its row's scale that is nearest to each value; of two, the worse."""
+        out = np.full(len(goodness), np.nan)
+        for code, (_, mine) in enumerate(self._parts()):
+            labels = self.goodness_of(code)
+            out[mine] = labels[np.abs(goodness[mine, None] - labels).argmin(axis=1)]
+        return out
+
     def goodness_of(self, code: int) -> Floats:
         """The goodness of the labels of one scale, rising."""
         return np.sort(_goodness(np.asarray(self.scales[code].values), self.scales[code]))
