@@ -1,7 +1,8 @@
 """Running experiments: the plan is fixed before the first run, then stages run in several processes."""
 
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import as_completed
+from concurrent.futures import Executor, as_completed
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -13,25 +14,41 @@ from dikast.core.output_folder import one_writer
 from dikast.core.records.items import read_items
 from dikast.core.runs.run_files import changed_files, write_checked
 from dikast.core.text import counted
+from dikast.engines.cluster.ray_connection import connect
+from dikast.engines.cluster.ray_tasks import ray_tasks
 from dikast.lab.experiment import Experiment
 from dikast.lab.judge_stages import JudgeStage, MergeStage, OwnLessonsStage, RunStage, Stage, runs_of
 from dikast.lab.stages import AGAIN, COST, ITEMS, ItemsStage
 
 PLAN = "experiment.json"
 Say = Callable[[str], None]
+Pool = Callable[[int], AbstractContextManager[Executor]]  # of so many workers at most
 
 
 def run_experiments(
-    experiments: Sequence[Experiment], out: str | Path, *, seeds: int = 0, jobs: int = 1, say: Say = lambda line: None
+    experiments: Sequence[Experiment],
+    out: str | Path,
+    *,
+    seeds: int = 0,
+    jobs: int = 1,
+    runner: str | None = None,
+    say: Say = lambda line: None,
 ) -> None:
     """Run every arm with every seed (`seeds`: only the first so many) into the folder `out`; running again goes on.
 
     `out` gets `NAME/experiment.json` (the plan as fixed before the first run, and the paths of the runs), `items/`,
-    `judges/` and `runs/`, ordinary run folders. `jobs` processes work at a time, each with one thread on a CPU.
+    `judges/` and `runs/`, ordinary run folders. `jobs` processes work at a time, each with one thread on a CPU; with
+    `runner`, as many tasks of a Ray cluster (`ray_tasks`), on machines that share the folder.
     UserError where a file has changed since its first run, where two arms have the same runs, and where a set has no
     gold that a figure needs, before anything is trained; RunError for arms that failed, after the others are done.
     """
     folder = Path(out)
+
+    def pool(most: int) -> AbstractContextManager[Executor]:
+        return worker_pool(min(jobs, most)) if runner is None else ray_tasks(runner, min(jobs, most))
+
+    if runner is not None:
+        connect(runner)  # before anything is written
     with one_writer(folder, "running experiments"):
         groups: dict[str, list[Stage]] = {}
         judges: dict[str, JudgeStage | MergeStage] = {}
@@ -40,7 +57,7 @@ def run_experiments(
             _check_apart(experiment, runs)
             _fix(experiment, runs, folder)
             held = {stage.items.name: stage.items for stage in runs.values()}
-            _each([[stage] for stage in held.values()], folder, jobs, say)
+            _each([[stage] for stage in held.values()], folder, pool, say)
             _check_gold(experiment, runs, folder)
             for stage in runs.values():
                 judge = stage.judge
@@ -51,19 +68,19 @@ def run_experiments(
                 group = groups.setdefault(key, [] if judge is None else [judge])
                 if stage not in group:
                     group.append(stage)
-        _once([stage for judge in judges.values() for stage in judge.items()], folder, jobs, say)
+        _once([stage for judge in judges.values() for stage in judge.items()], folder, pool, say)
         depths = {key: judges[key].depth if key in judges else 0 for key in groups}
         for depth in sorted(set(depths.values())):  # judges that others are made of, or taught by, come first
             now = [key for key in groups if depths[key] == depth]
             lessons = [each for key in now if key in judges for each in judges[key].lessons()]
-            _once([each.graded for each in lessons], folder, jobs, say)
-            _once(lessons, folder, jobs, say)
-            _each([groups[key] for key in now], folder, jobs, say)
+            _once([each.graded for each in lessons], folder, pool, say)
+            _once(lessons, folder, pool, say)
+            _each([groups[key] for key in now], folder, pool, say)
 
 
-def _once(stages: Iterable[Stage], out: Path, jobs: int, say: Say) -> None:
+def _once(stages: Iterable[Stage], out: Path, pool: Pool, say: Say) -> None:
     """Do the stages, each for itself, those of one name once."""
-    _each([[stage] for stage in {stage.name: stage for stage in stages}.values()], out, jobs, say)
+    _each([[stage] for stage in {stage.name: stage for stage in stages}.values()], out, pool, say)
 
 
 def _check_apart(experiment: Experiment, runs: dict[tuple[str, int, str], RunStage]) -> None:
@@ -149,14 +166,14 @@ def _check_gold(experiment: Experiment, runs: dict[tuple[str, int, str], RunStag
                 )
 
 
-def _each(groups: Sequence[Sequence[Stage]], out: Path, jobs: int, say: Say) -> None:
-    """Do the stages of each group in their order, `jobs` groups at a time; RunError for all that failed."""
+def _each(groups: Sequence[Sequence[Stage]], out: Path, pool: Pool, say: Say) -> None:
+    """Do the stages of each group in their order, several groups at a time; RunError for all that failed."""
     todo = [group for group in groups if not all(_done(stage, out) for stage in group)]
     if not todo:
         return
     failed, kinds = [], set()
-    with worker_pool(min(jobs, len(todo))) as pool:
-        waiting = {pool.submit(_work, group, str(out)): group for group in todo}
+    with pool(len(todo)) as workers:
+        waiting = {workers.submit(_work, group, str(out)): group for group in todo}
         for number, each in enumerate(as_completed(waiting), 1):
             kind, wrong = each.result()
             say(f"{number} of {len(todo)}: {_last_stage(waiting[each])}{f': {wrong}' if wrong else ''}")

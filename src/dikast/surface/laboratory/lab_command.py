@@ -22,6 +22,9 @@ class LabRunOptions:
     out: Path = option(Path("lab"), help="The folder of the lab; running again resumes.")
     seeds: int = option(0, least=0, help="Only the first N seeds (0: all); more can be added later.")
     jobs: int = option(1, least=1, help="How many arms are trained and graded at a time, each in a process.")
+    runner: str | None = option(
+        None, metavar="RAY", help="Train and grade on a Ray cluster: ray://HOST:PORT, or ray for this machine."
+    )
     model: str | None = option(None, help="Train this model instead of the experiments' own: a folder or hf:ORG/NAME.")
     judge: str | None = option(None, help="Use this judge where an experiment trains none.", complete="judges")
     allow_key: tuple[str, ...] = option(
@@ -84,7 +87,7 @@ def run(told: LabRunOptions, media: MediaOptions, *, shown: ShowOptions) -> None
         if not shown.quiet:
             echo(line, err=True)
 
-    run_experiments(chosen, told.out, seeds=told.seeds, jobs=told.jobs, say=say)
+    run_experiments(chosen, told.out, seeds=told.seeds, jobs=told.jobs, runner=told.runner, say=say)
     found = [each for each in findings(told.out) if each.experiment.name in {one.name for one in chosen}]
     if shown.json:
         echo_json([to_dict(each) for each in found])
