@@ -8,7 +8,8 @@ import pytest
 
 from dikast.audit.estimate import Estimate, undefined
 from dikast.audit.statistics.intervals import Resampling
-from dikast.lab.effects import ArmRun, over_arms
+from dikast.lab.change_point import power_law
+from dikast.lab.effects import ArmRun, next_doubling, over_arms
 from dikast.lab.experiment import load_experiment
 from dikast.lab.findings import UNDECIDED, decided, findings
 from dikast.lab.lab_report import to_markdown
@@ -109,3 +110,65 @@ def test_change_points_and_watched_sequences_are_told_by_the_report(tmp_path: Pa
     assert "| late: items until dose 4 is told from good, of 60 at most | mean | text | " in page
     assert "| spread: spread of dose 0, dose 4 | mean | text | 0." in page
     assert "items until dose 4" in lab_page([found])
+
+
+THREE = {"a": 0.25, "b": 1.0, "c": 4.0}
+
+
+def taught(a: float, b: float, c: float, *, seeds: int = 3, sd: float = 0.0, rng: np.random.Generator | None = None,
+           n: int = 100) -> dict[str, list[ArmRun]]:  # fmt: skip
+    """Arms with these means on the same items; each training is off by its own amount, each verdict by more."""
+    drawn = rng or np.random.default_rng(0)
+    items = drawn.normal(0, 0.3, n)
+    return {
+        name: [ArmRun(items + mean + drawn.normal(0, sd) + drawn.normal(0, sd, n), np.zeros(n)) for _ in range(seeds)]
+        for name, mean in {"a": a, "b": b, "c": c}.items()
+    }
+
+
+def test_a_curve_by_hand() -> None:
+    # .9 - .2 / sqrt(dose) is .5, .7 and .8: steps of .2 and .1, so each doubling leaves 1 / sqrt(2) of what lacks at a
+    # dose of 4, .1, and gains .1 - .0707 = .0293; figures in the other direction lose as much
+    gain, exponent = power_law(np.array([[0.5, 0.7, 0.8], [0.5, 0.3, 0.2]]), np.array([0.25, 1, 4]))
+    assert np.allclose(gain, [0.1 * (1 - 2**-0.5), -0.1 * (1 - 2**-0.5)])
+    assert np.allclose(exponent, 0.5)
+    # on a line over log(dose) a factor of 4 gains .1, and a doubling half of it, in whatever order the arms stand
+    gain, exponent = power_law(np.array([[0.3, 0.1, 0.2]]), np.array([4, 0.25, 1]))
+    assert np.allclose(gain, 0.05)
+    assert exponent == 0
+    # figures that grow faster and faster: the line again, whose slope over steps -1, 0, 1 is (.7 - .1) / 2
+    gain, exponent = power_law(np.array([[0.1, 0.2, 0.7]]), np.array([0.25, 1, 4]))
+    assert np.allclose(gain, 0.15)
+    assert exponent == 0
+
+
+def test_a_curve_of_little() -> None:
+    gain, _ = power_law(np.array([[0.4, 0.4, 0.4], [0.4, np.nan, 0.5], [0.2, 0.6, 0.6]]), np.array([0.25, 1, 4]))
+    assert math.isclose(gain[0], 0, abs_tol=1e-12)
+    assert math.isnan(gain[1])
+    assert 0 <= gain[2] < 0.002  # level after the first
+    made = taught(0.5, 0.7, 0.8, seeds=1, sd=0.1)
+    alone = next_doubling(made, THREE, "mean", how=FEW)
+    assert math.isnan(alone.low)
+    assert "one seed" in alone.note
+    known = next_doubling(made, THREE, "mean", how=FEW, trained=False)
+    assert known.low < known.value == alone.value < known.high
+    assert known.method == "over items, paired"
+    alike = next_doubling(taught(0.5, 0.7, 0.8), THREE, "mean", how=FEW)  # every item and every seed says the same
+    assert math.isclose(alike.value, 0.1 * (1 - 2**-0.5), abs_tol=1e-9)
+    assert math.isnan(alike.low)
+    assert alike.note == "every draw alike"
+    constant = {**made, "b": [ArmRun(np.ones(100), np.arange(100.0))]}
+    found = next_doubling(constant, THREE, "pearson", how=FEW, trained=False)
+    assert math.isnan(found.value)
+    assert "alike" in found.note
+
+
+@pytest.mark.parametrize("law", [(0.5, 0.7, 0.8), (0.7, 0.8, 0.85), (0.6, 0.6, 0.6), (0.6, 0.65, 0.7)])
+def test_the_gain_of_a_planted_curve_lies_in_its_interval(law: tuple[float, float, float]) -> None:
+    rng = np.random.default_rng(4)
+    truth = float(power_law(np.array([law]), np.array([0.25, 1, 4]))[0][0])
+    found = [next_doubling(taught(*law, sd=0.05, rng=rng), THREE, "mean", how=FEW) for _ in range(60)]
+    assert sum(each.low <= truth <= each.high for each in found) >= 51
+    assert all(each.low <= each.value <= each.high for each in found)
+    assert np.median([each.high - each.low for each in found]) < 0.15

@@ -73,6 +73,22 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         {"effects": {"gain": {"arm": None, "against": None, "change_point": {"good": 0, "poor": 1}}}},
         "arms of 5 doses",
     ),
+    "a curve of two doses": (
+        {"effects": {"gain": {"arm": None, "against": None, "curve": {"good": 1, "poor": 2}}}}, "needs arms of 3 doses",
+    ),
+    "a curve from dose 0": (
+        {"arms": {"fair": {"judge": "mock:oracle,r=.5"}},
+         "effects": {"gain": {"arm": None, "against": None, "curve": {"good": 1, "poor": 2, "fair": 0}}}}, "above 0",
+    ),
+    "a curve of no number": (
+        {"arms": {"fair": {"judge": "mock:oracle,r=.5"}},
+         "effects": {"gain": {"arm": None, "against": None, "curve": {"good": 1, "poor": 2, "fair": float("nan")}}}},
+        "the dose of 'fair' is no finite number",
+    ),
+    "a slope to infinity": (
+        {"effects": {"gain": {"arm": None, "against": None, "slope": {"good": 1, "poor": float("inf")}}}},
+        "the dose of 'poor' is no finite number",
+    ),
     "an effect of two kinds": ({"effects": {"gain": {"alarms": 10, "delay": 10}}}, "is of one kind"),
     "a spread of one arm": (
         {"effects": {"gain": {"arm": None, "against": None, "spread": ["good"]}}}, "a spread needs two arms",

@@ -1,4 +1,4 @@
-"""Effects of many arms that are no sum of their figures: change points over doses, and spreads."""
+"""Effects of many arms that are no sum of their figures: change points and curves over doses, and spreads."""
 
 from typing import NamedTuple
 
@@ -9,6 +9,7 @@ from dikast.audit.statistics.intervals import Resampling
 
 Floats = NDArray[np.float64]
 _PLACES = 101  # doses at which a line may break
+_EXPONENTS = np.linspace(0, 4, 81)  # of a power law; at 4, a dose twice as large leaves a sixteenth of what lacks
 _SURE = 0.05  # the share of gains by chance alone below which a line does not fit as well
 
 
@@ -52,6 +53,33 @@ def change_point(figures: Floats, draws: Floats, doses: Floats, how: Resampling)
     p = float((1 + (by_chance >= gain[0]).sum()) / (1 + len(draws)))
     low, high = how.interval(places[drawn], point=True)
     return ChangePoint(float(places[at[0]]), low, high, p)
+
+
+def power_law(figures: Floats, doses: Floats) -> tuple[Floats, Floats]:
+    """What doubling the largest dose would add to figures (n, a) at doses (a,), above 0, by a saturating power law, and
+    its exponent c: (n,) each. NaN where a figure is.
+
+    figure = a - b dose^-c (which Hestness et al. 2017 fit to errors), by least squares; c is the best of 0, .05, ... 4.
+    As c goes to 0 the law becomes a straight line over log(dose), which is the fit where figures do not level off.
+    """
+    ends = np.append(doses, 2 * doses.max()) / doses.max()
+    c = _EXPONENTS[:, None]
+    law = np.where(c > 0, (1 - ends**-c) / np.where(c > 0, c, 1), np.log(ends))
+    columns = np.stack([np.ones((len(c), len(doses))), law[:, :-1]], axis=2)
+    solved = np.linalg.pinv(columns)
+    left = np.eye(len(doses)) - columns @ solved
+    best = np.square(figures @ left).sum(2).argmin(0)
+    gains = law[:, -1:] * solved[:, 1]  # the law is 0 at the largest dose
+    return np.einsum("ij,ij->i", figures, gains[best]), _EXPONENTS[best]
+
+
+def seeds_redrawn(by_seed: Floats, how: Resampling) -> Floats:
+    """Draws (draws, a) of how far the mean over seeds of figures (k, a) may be from that over all seeds: Student's with
+    k - 1 degrees of freedom, with the covariance of the seeds.
+    """
+    k, rng = len(by_seed), np.random.default_rng([how.seed, 1])  # not the stream that draws items
+    normal = rng.normal(size=(how.draws, k)) @ (by_seed - by_seed.mean(0)) / np.sqrt(k * (k - 1))
+    return np.asarray(normal / np.sqrt(rng.chisquare(k - 1, (how.draws, 1)) / (k - 1)))
 
 
 def spread(figures: Floats, draws: Floats, how: Resampling) -> tuple[float, float, float]:

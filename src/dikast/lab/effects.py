@@ -12,14 +12,16 @@ from dikast.audit.estimate import Estimate, undefined
 from dikast.audit.statistics.against_gold.measures import MEASURES
 from dikast.audit.statistics.agreement import BY_ROW, range_of
 from dikast.audit.statistics.building_blocks.weights import Weighted, mean_of
-from dikast.audit.statistics.intervals import Resampling, bootstrap
+from dikast.audit.statistics.intervals import Resampling, bootstrap, holding
 from dikast.core.confidence import ALIKE, t_of
 from dikast.core.text import counted
-from dikast.lab.change_point import change_point, spread
+from dikast.lab.change_point import change_point, power_law, seeds_redrawn, spread
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 _FEW = 20  # items; below, there is no interval
+_CONSTANT = "undefined: all scores or all gold of an arm are alike"
+_ONE_SEED = "one seed: what another training would give is unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +69,52 @@ def effect(
         return undefined(n, "undefined in many samples of the items", level=how.level, dropped=dropped)
     items = float(np.nanvar(draws, ddof=1)) * groups / (groups - 1)
     if trained and count < 2:
-        note = "one seed: what another training would give is unknown"
-        return Estimate(value, n, level=how.level, method="none", dropped=dropped, note=note)
+        return Estimate(value, n, level=how.level, method="none", dropped=dropped, note=_ONE_SEED)
     over = float(by_seed.var(ddof=1)) / count if count > 1 else 0.0
     error, free = _joined(items, groups - 1, over, count - 1)
     if error < ALIKE:
         return Estimate(value, n, level=how.level, method="none", dropped=dropped, note="every item is graded alike")
     half = t_of(how.level, free) * error
-    method = ("over items and seeds" if count > 1 else "over items") + (", not paired" if apart else ", paired")
-    return Estimate(value, n, value - half, value + half, how.level, method, dropped)
+    return Estimate(value, n, value - half, value + half, how.level, _method(count, apart), dropped)
+
+
+def _method(seeds: int, apart: object) -> str:
+    return ("over items and seeds" if seeds > 1 else "over items") + (", not paired" if apart else ", paired")
+
+
+def next_doubling(
+    arms: Mapping[str, Sequence[ArmRun]],
+    doses: Mapping[str, float],
+    figure: str,
+    *,
+    how: Resampling,
+    cluster: Codes | None = None,
+    trained: bool = True,
+    apart: Mapping[str, NDArray[np.bool_]] | None = None,
+) -> Estimate:
+    """What a dose twice the largest would add to the figure of arms of these doses, by a saturating power law.
+
+    Items are counted and drawn as for `effect`. The interval is that of the law fitted to figures that are drawn again:
+    items by the bootstrap, and, where judges were trained with several seeds, the mean over seeds (`seeds_redrawn`).
+    """
+    lined = _lined(arms, list(doses), figure, cluster, apart)
+    if isinstance(lined, _Nothing):
+        return lined.told(how)
+    n, dropped, at = lined.n, lined.dropped, np.array(list(doses.values()), np.float64)
+    by_seed = np.concatenate([figures(np.ones((1, n))) for figures in lined.seeds])
+    gain, exponent = (float(each[0]) for each in power_law(by_seed.mean(0, keepdims=True), at))
+    if math.isnan(gain):
+        return undefined(n, _CONSTANT, level=how.level, dropped=dropped)
+    if trained and len(by_seed) < 2:
+        return Estimate(gain, n, level=how.level, method="none", dropped=dropped, note=_ONE_SEED)
+    draws = bootstrap(lined.figures, n, how, cluster=lined.codes)
+    drawn = power_law(draws + seeds_redrawn(by_seed, how) if len(by_seed) > 1 else draws, at)[0]
+    low, high = holding(gain, how.interval(drawn, groups=lined.groups))
+    if math.isnan(low):
+        note = how.why_none(drawn, groups=lined.groups)
+        return Estimate(gain, n, level=how.level, method="none", dropped=dropped, note=note)
+    note = f"a - b dose^-c, c {exponent:.2f}" if exponent else "a straight line over log(dose) fits best"
+    return Estimate(gain, n, low, high, how.level, _method(len(by_seed), apart), dropped, note)
 
 
 def over_arms(
@@ -100,7 +139,7 @@ def over_arms(
     draws = bootstrap(lined.figures, n, how, cluster=lined.codes)
     known = draws[~np.isnan(draws).any(1)]
     if np.isnan(figures).any() or len(known) < 0.9 * len(draws):
-        return undefined(n, "undefined: all scores or all gold of an arm are alike", level=how.level, dropped=dropped)
+        return undefined(n, _CONSTANT, level=how.level, dropped=dropped)
     if not doses:
         value, low, high = spread(figures, known, how)
         return Estimate(value, n, low, high, how.level, "over items", dropped)

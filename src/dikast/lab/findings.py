@@ -24,7 +24,7 @@ from dikast.core.text import Located, counted, in_shell
 from dikast.core.verdict import Status
 from dikast.lab.claim_by_claim import CLAIM_OF, joined_score
 from dikast.lab.effect_kinds import Effect
-from dikast.lab.effects import ArmRun, effect, over_arms, range_of_effect
+from dikast.lab.effects import ArmRun, effect, next_doubling, over_arms, range_of_effect
 from dikast.lab.experiment import Experiment, read_experiment
 from dikast.lab.running import PLAN, read_plan
 from dikast.lab.stages import AGAIN, COST
@@ -261,12 +261,14 @@ def _measured(
     own = {arm: np.logical_or.reduce([~np.isnan(run.score) | ~np.isnan(run.gold) for run in runs])
            for arm, runs in lined.items()}  # fmt: skip
     apart = own if np.sum([rows.astype(int) for rows in own.values()], axis=0).max(initial=0) <= 1 else None
-    if not each.linear:
+    if not each.of_trained:
         doses = tuple(each.change_point.values())
         return over_arms(lined, each.arms, doses, each.figure, how=how, cluster=cluster, apart=apart)
+    told: dict[str, Any] = {"how": how, "cluster": cluster, "trained": experiment.trains, "apart": apart}
+    if each.curve:
+        return next_doubling(lined, each.curve, each.figure, **told)
     weights = each.weights()
-    found = effect(lined, weights, each.figure, how=how, cluster=cluster, trained=experiment.trains, apart=apart)
-    return kept_within(found, range_of_effect(weights, each.figure))
+    return kept_within(effect(lined, weights, each.figure, **told), range_of_effect(weights, each.figure))
 
 
 def _watched(each: Effect, now: ArmRun, before: ArmRun, how: Resampling) -> Estimate:
@@ -289,7 +291,7 @@ def _sliced(
     experiment: Experiment, each: Effect, rows: Mapping[tuple[str, int, str], RunVerdicts], seeds: tuple[int, ...]
 ) -> dict[str, NDArray[np.int64]]:
     """The rows of each slice that is large enough to look for a reversal."""
-    if not each.linear:
+    if not each.of_trained:
         return {}
     _, keys, first = _lined_up(experiment, each.arms, each.held, rows, seeds)
     return {label: at for label, at in _slices(first, keys) if len(at) >= _LEAST}
