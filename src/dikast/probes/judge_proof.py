@@ -16,7 +16,7 @@ from dikast.judging.judge import Judge
 from dikast.judging.judge_file import compare_file, grade_file
 from dikast.judging.run_plan import Source
 from dikast.judging.watching import Watcher
-from dikast.probes.abilities import ABOUT, BAR, TOLERANCE, Ability, Agreement, abilities
+from dikast.probes.abilities import BAR, TOLERANCE, Ability, Agreement, abilities
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +48,14 @@ class Proof:
     def table(self) -> Table:
         """One line for each verdict."""
         rows: list[list[Cell]] = [
-            [each.name, each.told, each.found, _floor(each), each.found.n, each.lost, _what(each)]
-            for each in self.abilities
+            [each.name, each.told, each.found, _floor(each), each.found.n, each.lost] for each in self.abilities
         ]
         gold = self.agreement
         floor = f"{gold.ignoring:z.2f}"
         return table(
             "abilities",
             f"What {self.judge} can do: {self.calls:,} calls",
-            ("ability", "verdict", "found", "floor", "sets", "lost", "what"),
+            ("ability", "verdict", "found", "floor", "sets", "lost"),
             rows,
             f"Agreement with gold (Pearson): {gold.gold:.2f} (n {gold.gold.n:,}); a score that counts wrong claims and"
             f" ignores the rubric has {floor} on the same items" + (f" ({gold.gold.note})" if gold.gold.note else ""),
@@ -68,6 +67,7 @@ class Proof:
             f" it holds the floor and ends below {BAR}, else cannot tell",
             "Changes of goodness (0 worst, 1 best): yes (resists) if the interval lies within"
             f" {TOLERANCE['resists length']} of 0 ({TOLERANCE['resists order']} for order), no if beyond",
+            *(f"{each.name}: {each.note}" for each in self.abilities if each.note),
         )
 
 
@@ -100,7 +100,3 @@ def _skipped(judge: Judge) -> dict[str, str]:
 
 def _floor(each: Ability) -> str:
     return "" if each.told == "not asked" else f"{each.floor:.2f}"
-
-
-def _what(each: Ability) -> str:
-    return ABOUT[each.name] + (f" ({each.note})" if each.note else "")

@@ -70,7 +70,8 @@ def render(proof: Proof, date: str = "") -> str:
     style = asset(ROOM, "page.css") + asset("dikast.surface", "prove.css")
     return template_environment("dikast.surface").get_template("prove.html.j2").render(
         proof=proof, found=proof_conclusion(proof), about=ABOUT, date=date, floor=FLOOR, bar=BAR, wide=_WIDE,
-        rows=[(each, _ruler(each)) for each in proof.abilities], notes=proof.table().notes,
+        rows=[(each, _ruler(each)) for each in proof.abilities],
+        notes=[note for note in proof.table().notes if note.split(":")[0] not in ABOUT],  # those stand in the rows
         sets=[(each, _example(each, proof)) for each in proof.abilities if each.told != "not asked"],
         style=Markup(style), style_hash=asset_hash(style), version=version("dikast"),
     )  # fmt: skip

@@ -204,7 +204,8 @@ h3{{font-size:.75rem;margin:.9rem 0 .2rem;color:var(--soft);font-weight:600}}
 img{{image-rendering:pixelated;width:13rem;max-width:100%;border:1px solid var(--line);margin-right:.3rem}}
 .clip img{{width:5.5rem}} p{{margin:.2rem 0;white-space:pre-line}}
 section{{grid-column:1/-1;border:1px solid var(--line);border-radius:8px;padding:1rem;background:var(--card)}}
-.shown{{display:flex;flex-wrap:wrap;gap:0 1rem}} .shown>p{{flex:1 1 20rem;max-width:50rem}}
+.shown{{display:flex;flex-wrap:wrap;gap:0 1rem}}
+.shown>div:not(.clip) img{{width:18rem}} .shown>p{{flex:1 1 20rem;max-width:50rem}}
 .rubrics{{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,16rem),1fr));gap:1rem;margin-top:.8rem}}
 ol{{list-style:none;margin:0;padding:0}} li{{border-left:3px solid var(--line);margin:.25rem 0;padding:.1rem .6rem}}
 li small{{display:block;color:var(--soft);font-size:.85rem}} li em{{font-style:normal;font-weight:600}}

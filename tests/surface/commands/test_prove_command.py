@@ -28,6 +28,8 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )
         == 10
     )
+    assert all(len(x) < 80 for x in lines if re.match(r" +(ability|reads|counts|binds|places|follows|resists)\b", x))
+    assert any("resists order: both orders agree on" in x for x in lines)
     return folder
 
 
