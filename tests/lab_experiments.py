@@ -29,5 +29,5 @@ TRAIN: dict[str, Any] = {
 
 def written(folder: Path, **changes: Any) -> Path:
     path = folder / "mine.yaml"
-    path.write_text(yaml.safe_dump(merged(GOOD, changes), sort_keys=False))
+    path.write_text(yaml.safe_dump(merged(GOOD, changes), sort_keys=False, default_flow_style=None))
     return path

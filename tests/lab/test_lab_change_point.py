@@ -96,6 +96,7 @@ def test_change_points_and_watched_sequences_are_told_by_the_report(tmp_path: Pa
         "gain": {"arm": None, "against": None, "figure": "mean", "change_point": {f"dose {i}": i for i in range(5)}},
         "late": {"arm": "dose 4", "against": "good", "figure": "mean", "held": "text", "delay": 60},
         "spread": {"spread": ["dose 0", "dose 4"], "figure": "mean", "held": "text"},
+        "next": {"curve": {"dose 2": 1, "dose 3": 2, "dose 4": 4}, "figure": "mean", "held": "text"},
     }
     base = {"held": {"text": {"n": 1200}}}
     rule = {"holds": {"gain": {"above": None, "within": [1, 3]}}, "fails": {"gain": {"below": None, "above": 3}}}
@@ -109,6 +110,11 @@ def test_change_points_and_watched_sequences_are_told_by_the_report(tmp_path: Pa
     assert "| gain: change point over dose 0, dose 1, dose 2, dose 3, dose 4 | mean | text | " in page
     assert "| late: items until dose 4 is told from good, of 60 at most | mean | text | " in page
     assert "| spread: spread of dose 0, dose 4 | mean | text | 0." in page
+    later = found.effects["next"]  # it falls in equal steps with each doubling
+    fall = found.figures["dose 4", "text", "mean"].value - found.figures["dose 2", "text", "mean"].value
+    assert math.isclose(later.value, fall / 2, rel_tol=0.3)
+    assert later.low < later.value < later.high < 0
+    assert "| next: gain of the next doubling after dose 2, dose 3, dose 4 | mean | text | -0." in page
     assert "items until dose 4" in lab_page([found])
 
 
