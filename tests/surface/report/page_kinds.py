@@ -153,10 +153,10 @@ def proof(folder: Path) -> Path:
 
 
 def world(folder: Path) -> Path:
-    """A contact sheet of a generated world: pictures, claims and gold."""
+    """A contact sheet of a generated world: pictures, and responses under four rubrics each, with their gold."""
     made = folder / "a_world_whose_name_is_longer_than_a_phone_is_wide"
-    _done("world", "make", "-n", 4, "--pairs", "--size", 48, "--out", made)
-    _done("world", "peek", made, "--out", folder / "sheet", "-n", 4)
+    _done("world", "make", "-n", 8, "--version", 4, "--size", 48, "--out", made)
+    _done("world", "peek", made, "--out", folder / "sheet", "-n", 8)
     return folder / "sheet.html"
 
 
