@@ -6,9 +6,10 @@ score is told as its share of the way from the worst label to the best, so that 
 
 import argparse
 import json
+import re
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from benchmarks.kept_runs import answers
 from dikast.audit.estimate import Estimate
 from dikast.audit.statistics.against_gold.measures import measure
 from dikast.audit.statistics.claim_agreement import ClaimVerdict, claims_of, feedback_scores
-from dikast.audit.statistics.intervals import Resampling, mean_estimate, rate
+from dikast.audit.statistics.intervals import Resampling, clusters_of, mean_estimate, rate, share
 from dikast.core.records.items import read_items
 from dikast.core.verdict import Status, Verdict
 from dikast.judging.judge import Judge
@@ -46,6 +47,7 @@ SPLITS = (
     "scale",
 )
 HOW = Resampling(1000, 0.95, 0)
+_EVIDENCE = re.compile(r"^Evidence: (.*)$", re.M)
 
 
 class Bench:
@@ -134,10 +136,19 @@ def evidence(bench: Bench, domain: str, n: int) -> None:
         bench.note(
             domain, f"{name}: Pearson with the gold of before", measure(after, right, ["pearson"], HOW)["pearson"]
         )
+        if domain == "scenes" and name == "blanked":
+            bench.note(domain, f"{name}: findings that name nothing", names_nothing([w for _, _, w in both]))
         best = right == 1
         bench.note(
             domain, f"{name}: change of score where it was the best", mean_estimate((after - before)[best], 0.95)
         )
+
+
+def names_nothing(said: Sequence[Verdict]) -> Estimate:
+    """Of the findings on claims about a scene, the share whose evidence is no thing: `star nothing`, `a 1 empty`."""
+    told = [(line, i) for i, verdict in enumerate(said) for line in _EVIDENCE.findall(verdict.raw)]
+    bare = [all(part.endswith((" nothing", " empty")) for part in line.split(" against ")) for line, _ in told]
+    return share(np.array(bare, dtype=float), 0.95, clusters_of(np.array([i for _, i in told], dtype=np.int64)))
 
 
 def padding(bench: Bench, domain: str, n: int) -> None:

@@ -1,15 +1,20 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from benchmarks.kept_runs import answers
 from benchmarks.rubric_following import Graded, figures
+from benchmarks.scout import names_nothing
 
 from dikast.audit.audit import audit_file
 from dikast.audit.plan import AuditPlan
+from dikast.core.verdict import Question, Status, Verdict
 from dikast.judging.judge import Judge
+from dikast.worlds.domains.scene_graph import Scene
 from dikast.worlds.make import make
 from dikast.worlds.sample import Sample
 from dikast.worlds.settings import Settings
+from dikast.worlds.teach import worked
 
 
 def test_a_stopped_benchmark_asks_only_what_is_missing(tmp_path: Path) -> None:
@@ -53,3 +58,14 @@ def _found(judge: Judge, samples: list[Sample], keep: Path) -> dict[str, tuple[f
     said = answers(judge, samples, str(keep))
     rows = [Graded(sample, said[sample.id], "") for sample in samples]
     return {name: (value.value, floor) for name, value, floor in figures(rows)}
+
+
+def test_what_is_said_of_an_empty_picture_names_nothing() -> None:
+    samples = list(make(Settings(size=48), 20))
+    empty = [replace(each, graph=Scene(each.graph.grid, [], seed=each.graph.seed)) for each in samples]
+    blanked, full = (
+        [Verdict("k", Question(s.id, "c"), Status.UNPARSED, raw=worked(s)) for s in many] for many in (empty, samples)
+    )
+    found = names_nothing(blanked)
+    assert (found.value, found.n) == (1.0, sum(len(s.responses[0].claims) for s in samples))
+    assert names_nothing(full).value < 0.5  # some claims are about things that are not there
