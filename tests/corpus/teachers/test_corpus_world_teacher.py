@@ -1,17 +1,21 @@
 """The world as a teacher: given rubrics, and feedback that a small model can learn from."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
 import pytest
 from benchmarks.independent_gold import READERS, sentences
 
-from dikast.core.errors import UserError
+from dikast.core.errors import DataError, UserError
+from dikast.core.part import text_of
 from dikast.core.records import read_items
 from dikast.core.rubric import Rubric
+from dikast.corpus.observations import words_of
 from dikast.corpus.pipeline.build import build
 from dikast.corpus.pipeline.recipe import Recipe
+from dikast.corpus.pipeline.recipe_file import load_recipe
 from dikast.corpus.recipes.feedback import FeedbackOptions
 from dikast.corpus.teachers.picture_teacher import PictureTeacher
 from dikast.corpus.teachers.world_teacher import WorldTeacher
@@ -57,6 +61,65 @@ def test_a_rubric_that_no_answer_can_fail_is_refused(tmp_path: Path) -> None:
     recipe = Recipe("feedback", "world:text", options=FeedbackOptions(rubrics=1, instructions=1, rounds=1))
     with pytest.raises(UserError, match="rubric number 0 has no instruction of all levels"):
         build(recipe, tmp_path / "out", teacher=WorldTeacher("text", specs=(beyond,), split="all"))
+
+
+@pytest.mark.parametrize("words", [30, 120])
+def test_version_4_obeys_words(words: int, tmp_path: Path) -> None:
+    """Responses have the length that the recipe asks for, and their scores follow from what the rubric says."""
+    path = tmp_path / "recipe.yaml"
+    path.write_text(
+        f"recipe: feedback\nteacher: world:text\nworld_version: 4\nwords: {words}\nrubrics: 4\ninstructions: 2\n"
+    )
+    built = build(load_recipe(path), tmp_path / "out")
+    assert built.kept == dict.fromkeys("12345", 8)
+    told = orjson.loads((tmp_path / "out" / "build.json").read_bytes())["teacher"]
+    assert (told["version"], told["words"]) == ("worlds/4.2", words)
+    items = list(read_items(str(tmp_path / "out" / "items.jsonl")))
+    lengths = [len(words_of(text_of(item.responses[0]))) for item in items]
+    assert all(abs(n - words) <= 0.3 * words for n in lengths)
+    assert abs(sum(lengths) / len(lengths) - words) <= 0.1 * words
+    by_rubric: dict[str, list[tuple[float, int]]] = {}
+    for item in items:
+        lost = int(re.findall(r"Lost: (\d+)", item.gold["feedback"])[-1])
+        assert lost == sum(claim["cost"] for claim in item.gold["claims"])
+        by_rubric.setdefault(str(item.rubric), []).append((item.gold["score"], lost))
+    assert len(by_rubric) == 4
+    for pairs in by_rubric.values():
+        assert all(less < more for high, less in pairs for low, more in pairs if high > low)
+    unweighed = [c for item in items for c in item.gold["claims"] if c["verdict"] != "right" and not c["cost"]]
+    assert len(unweighed) > len(items)  # a judge that counts every mistake is wrong
+
+
+def test_version_3_has_no_length_and_stays_as_it_was(tmp_path: Path) -> None:
+    told = [FeedbackOptions(words=words) for words in (40, 120)]
+    recipes = [Recipe("feedback", "world:text", options=each) for each in told]
+    assert "world_version" not in recipes[0].told
+    for name, recipe in zip("ab", recipes, strict=True):
+        build(replace(recipe, options=replace(recipe.options, rubrics=2, rounds=1)), tmp_path / name)
+    one, other = (list(read_items(str(tmp_path / name / "items.jsonl"))) for name in "ab")
+    assert [item.responses for item in one] == [item.responses for item in other]
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ("teacher: world:text\nwords: 300\n", "3: field 'words': world:text draws responses of 20 to 130 words"),
+        ("teacher: http://localhost:1/v1#m\n", "3: field 'world_version': version 4 is taught by world:text alone"),
+    ],
+)
+def test_what_no_world_can_draw_is_told_first(keys: str, told: str, tmp_path: Path) -> None:
+    path = tmp_path / "recipe.yaml"
+    path.write_text(f"recipe: feedback\n{keys}world_version: 4\n")
+    with pytest.raises(DataError) as caught:
+        load_recipe(path)
+    assert told in str(caught.value)
+
+
+def test_pictures_are_taught_by_version_3(tmp_path: Path) -> None:
+    path = tmp_path / "recipe.yaml"
+    path.write_text("recipe: bench\nof: images\nteacher: world:scenes\nworld_version: 4\n")
+    with pytest.raises(DataError, match="version 4 is taught by world:text alone"):
+        load_recipe(path)
 
 
 @pytest.mark.parametrize("domain", ["text", "scenes", "plates", "charts"])

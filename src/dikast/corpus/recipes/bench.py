@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
 from math import ceil
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 
@@ -23,7 +23,7 @@ from dikast.corpus.recipes import feedback, perception
 from dikast.corpus.schemas.public_schema import asked
 from dikast.corpus.sources.seed_rubrics import SCALE
 from dikast.corpus.teachers.picture_teacher import PictureTeacher
-from dikast.corpus.teachers.world_teacher import WorldTeacher
+from dikast.corpus.teachers.world_teacher import text_teacher, wrong_world
 from dikast.engines.base import Engine
 
 TEXT, IMAGES = "text", "images"
@@ -42,6 +42,7 @@ class BenchOptions:
 
     No rubric, instruction, response or image occurs in the files `apart_from`, not even as a near duplicate. To have
     enough left, the share `spare` more rubrics are made. Worlds take their wordings from their held-out `split`.
+    `world_version`, of text alone, as in `feedback`.
     """
 
     of: str = TEXT
@@ -61,6 +62,7 @@ class BenchOptions:
     text_rich: float = share(0.0)
     fit: float = share(1.0)
     plan: str = added("")
+    world_version: Literal[3, 4] = added(3)
 
 
 @dataclass(slots=True)
@@ -152,7 +154,8 @@ def _inner(recipe: Recipe, options: BenchOptions) -> tuple[Kind[Any], Recipe]:
     n = ceil(options.rubrics * (1 + options.spare))
     shared = {name: getattr(options, name) for name in ("seeds", "plan", "instructions", "rounds", "words", "regrade")}
     if options.of == TEXT:
-        told: Any = feedback.FeedbackOptions(rubrics=n, a_call=options.a_call, **shared)
+        version = options.world_version
+        told: Any = feedback.FeedbackOptions(rubrics=n, a_call=options.a_call, world_version=version, **shared)
         return feedback.KIND, replace(recipe, options=told)
     told = perception.PerceptionOptions(
         images=options.images, text_images=options.text_images, text_rich=options.text_rich, fit=options.fit,
@@ -199,13 +202,15 @@ def _check(recipe: Recipe, options: BenchOptions) -> Iterator[tuple[str, str]]:
         return
     if options.responses > _SCORES:
         yield "responses", f"must be at most {_SCORES}, one for each score, got {options.responses}"
+    if options.of == IMAGES:
+        yield from wrong_world(recipe.world, options.world_version)
     kind, inner = _inner(recipe, options)
     yield from kind.check(inner, inner.options)
 
 
 def _world(recipe: Recipe, options: BenchOptions) -> Engine:
     if options.of == TEXT:
-        return WorldTeacher(recipe.world, seed=recipe.seed, per_rubric=options.instructions, split=options.split)
+        return text_teacher(recipe, options.split)
     return PictureTeacher(
         recipe.world, seed=recipe.seed, per_rubric=options.instructions, text_rich=options.text_rich,
         split=options.split,

@@ -35,7 +35,7 @@ from dikast.corpus.recipes.regrading import distinct, expected_tries, graded_res
 from dikast.corpus.sources.request_plan import language_of, plan_lines, plan_of
 from dikast.corpus.sources.seed_rubrics import SCALE, SEEDS, load_seeds
 from dikast.corpus.sources.sensitive import hard_of, mark_of, mistakes_of, sensitive_at
-from dikast.corpus.teachers.world_teacher import WorldTeacher
+from dikast.corpus.teachers.world_teacher import text_teacher, wrong_world
 from dikast.engines.base import Engine
 
 Record = dict[str, Any]
@@ -55,7 +55,8 @@ class FeedbackOptions:
     of every score, `prefer` also as many responses of the others as leave the scores of the set balanced, `false` all.
     `agreement` is the share of second gradings that `--dry-run` expects to agree. `refine`: the teacher revises each
     new rubric, shown beside others, before it is added. `sensitive`: the share of new rubrics, and of their
-    instructions, about sensitive or biased content, every second one implicitly.
+    instructions, about sensitive or biased content, every second one implicitly. A world that teaches obeys `words`
+    in `world_version` 4 alone.
     """
 
     seeds: str = ""
@@ -71,6 +72,7 @@ class FeedbackOptions:
     refine: bool = False
     sensitive: float = share(0.0)
     plan: str = added("")
+    world_version: Literal[3, 4] = added(3)
 
 
 def rubric_tasks(
@@ -86,8 +88,7 @@ def rubric_tasks(
     `start` rubrics were asked for in earlier rounds; `repeated` are criteria of some that were too much like others.
     """
     a_call = rubrics_a_reply(recipe, recipe.options.a_call)
-    calls = -(-wanted // a_call)
-    for call in range(calls):
+    for call in range(-(-wanted // a_call)):
         rng = random.Random(f"{recipe.seed} rubrics {round_} {call}")
         examples = [pool[i] for i in rng.sample(range(len(pool)), min(_EXAMPLES, len(pool)))]
         count = min(a_call, wanted - call * a_call)
@@ -386,11 +387,11 @@ def _estimate(recipe: Recipe, options: FeedbackOptions) -> list[BuildEstimate]:
 
 def _check(recipe: Recipe, options: FeedbackOptions) -> Iterator[tuple[str, str]]:
     yield from mistakes_of(options.sensitive, recipe.world)
-    yield from too_long(recipe)
+    yield from (*too_long(recipe), *wrong_world(recipe.world, options.world_version, options.words))
 
 
 def _world(recipe: Recipe, options: FeedbackOptions) -> Engine:
-    return WorldTeacher(recipe.world, seed=recipe.seed, per_rubric=options.instructions)
+    return text_teacher(recipe)
 
 
 KIND = Kind(

@@ -18,6 +18,8 @@ from dikast.core.errors import EngineError, UserError
 from dikast.core.item import Item
 from dikast.core.part import text_of
 from dikast.core.verdict import Usage
+from dikast.corpus.observations import words_of
+from dikast.corpus.pipeline.recipe import Recipe
 from dikast.engines.base import Completion, Engine, Request
 from dikast.worlds.make import Maker
 from dikast.worlds.sample import Sample
@@ -32,6 +34,11 @@ _GROUP = 12  # responses drawn to take sentences from
 _MIXES = 120
 _ATTEMPTS = 300
 _LEVELS = 5
+_A_CLAIM = 5.4  # words of a claim on average, in the voices that training has
+_CLAIMS = (5, 24)  # the fewest that five levels need often enough, and the most that the world has
+_CHOICE = 12  # instructions to choose from, for each that goes with a composed rubric
+_SAID = 8  # ways of saying the same claims, of which the one nearest in length is taken
+WORDS = (20, 130)  # lengths of responses that version 4 can draw, to a fifth
 _PLANS = 4096  # rubrics cached between stages, about 20 kB each
 DOMAINS = ("text",)  # the facts are in the instruction, so no picture is needed
 
@@ -56,6 +63,9 @@ class WorldTeacher:
     `fit` may change a drawn sample before its answers are composed; if it returns None, another one is drawn.
     References are flawless, unless `flawless` is false: then each is another response of the best level, faults
     included, as in folders that were begun before (`as_begun`).
+
+    `version` is the world's. From 4 on rubrics are composed, and responses have about `words` words, 0 for any length;
+    the world itself sets the length in version 3. UserError for a length that the world cannot draw.
     """
 
     domains: tuple[str, ...] = DOMAINS
@@ -69,10 +79,15 @@ class WorldTeacher:
         specs: Sequence[Spec] = (),
         split: str = "train",
         fit: Callable[[Sample], Sample | None] | None = None,
+        version: int = 3,
+        words: int = 0,
     ) -> None:
         if domain not in self.domains:
             known = ", ".join(self.domains)
             raise UserError(f"teacher: there is no world {domain!r} for this recipe; known: {known}")
+        for key, told in wrong_world(domain, version, words):
+            raise UserError(f"{key}: {told}")
+        self.version, self.words = version, words if version > 3 else 0
         self.name, self.domain, self.seed, self.per_rubric = f"world:{domain}", domain, seed, per_rubric
         self.specs, self.split, self.fit = tuple(specs), split, fit
         self._spoken = {name for spec in specs for name, _ in spec.weights}
@@ -84,7 +99,7 @@ class WorldTeacher:
         """World, version and seed; the split if it is not `train`; the rubrics if given."""
         told = {
             "engine": "world",
-            "version": Settings().generator,
+            "version": self.versions()["worlds"],
             "domain": self.domain,
             "seed": self.seed,
             "n": self.per_rubric,
@@ -93,11 +108,12 @@ class WorldTeacher:
         specs = {"specs": fingerprint([spec.to_json() for spec in self.specs])} if self.specs else {}
         fit = {"fit": self.fit.__qualname__} if self.fit else {}
         references = {"references": "flawless"} if self.flawless else {}
-        return {**told, **split, **specs, **fit, **references}
+        words = {"words": self.words} if self.words else {}
+        return {**told, **split, **specs, **fit, **references, **words}
 
     def versions(self) -> Mapping[str, str]:
         """The version of the worlds."""
-        return {"worlds": Settings().generator}
+        return {"worlds": Settings(domain=self.domain, split="all", version=self.version).generator}
 
     def stream(self, requests: Iterable[Request]) -> Iterator[Completion]:
         """Replies in order; a request of a stage that this teacher does not know is a failed completion."""
@@ -188,10 +204,14 @@ class WorldTeacher:
     # -- the world ------------------------------------------------------------------------------------------------
 
     def _maker(self, aspects: tuple[str, ...]) -> Maker:
+        claims = (4, 7)
+        if self.words:
+            middle = round(self.words / _A_CLAIM)
+            claims = max(_CLAIMS[0], middle - 1), min(_CLAIMS[1], max(_CLAIMS[0], middle) + 1)
         return Maker(
             Settings(
-                domain=self.domain, split=self.split, seed=self.seed, responses=_GROUP, scales=("1-5",), claims=(4, 7),
-                edits=False, aspects=aspects,
+                domain=self.domain, split=self.split, seed=self.seed, responses=_GROUP, scales=("1-5",), claims=claims,
+                edits=False, aspects=aspects, version=self.version,
             )
         )  # fmt: skip
 
@@ -205,14 +225,18 @@ class WorldTeacher:
             spec = replace(first.spec, lower_is_better=False)
             if spec.entries:  # a checklist is about the facts of one instruction
                 continue
-            samples = [first]
-            if self.per_rubric > 1:
-                maker = self._maker(tuple(name for name, _ in spec.weights))
-                start = (number * _ATTEMPTS + attempt) * self.per_rubric
-                samples += [maker.sample(start + i) for i in range(1, self.per_rubric)]
-            found = [mixes(replace(sample, spec=spec), rng) for sample in samples]
-            common = sorted(set.intersection(*(set(each) for each in found)))
-            if len(common) < _LEVELS:
+            samples, found = [first], [mixes(replace(first, spec=spec), rng, words=self.words)]
+            common = sorted(found[0])
+            if self.version > 3 and len(common) < _LEVELS:
+                continue
+            for sample in self._further(spec, number * _ATTEMPTS + attempt) if self.per_rubric > 1 else ():
+                made = mixes(replace(sample, spec=spec), rng, words=self.words)
+                if self.version > 3 and len(set(common) & set(made)) < _LEVELS:
+                    continue  # composed rubrics weigh little of what another instruction asks about
+                samples, found, common = [*samples, sample], [*found, made], sorted(set(common) & set(made))
+                if len(samples) == self.per_rubric:
+                    break
+            if len(common) < _LEVELS or len(samples) < self.per_rubric:
                 continue
             cuts = tuple(sorted(rng.sample(common[:-1], _LEVELS - 1)))
             spec = replace(spec, cuts=cuts)
@@ -223,6 +247,12 @@ class WorldTeacher:
             f"teacher: world {self.domain!r} has no rubric number {number} in {_ATTEMPTS} draws; other seed?"
         )
 
+    def _further(self, spec: Spec, place: int) -> Iterator[Sample]:
+        """Other instructions that a rubric may go with: as many as are needed, from version 4 on more."""
+        maker = self._maker(tuple(name for name in spec.aspects if name))
+        each = self.per_rubric * (_CHOICE if self.version > 3 else 1)
+        return (maker.sample(place * each + i) for i in range(1, each))
+
     def _under(self, spec: Spec, number: int, at: int, rng: random.Random) -> Sample:
         """Instruction `at` of a given rubric, drawn until it has answers of all levels."""
         maker = self._maker(tuple(name for name, _ in spec.weights))
@@ -232,23 +262,26 @@ class WorldTeacher:
             sample = self.fit(drawn) if self.fit else drawn
             if sample is None or not {claim.aspect for claim in sample.responses[0].claims} <= self._spoken:
                 continue
-            found = mixes(sample, rng, even=True)
+            found = mixes(sample, rng, even=True, words=self.words)
             if len({level_of(penalty, spec.cuts) for penalty in found}) == _LEVELS:
                 return self._graded(sample, found, rng)
         raise UserError(f"teacher: rubric number {number} has no instruction of all levels in {_ATTEMPTS} draws")
 
-    @staticmethod
-    def _graded(sample: Sample, mixes: dict[int, list[Response]], rng: random.Random) -> Sample:
+    def _graded(self, sample: Sample, mixes: dict[int, list[Response]], rng: random.Random) -> Sample:
         """One response for each level, of about equal length, and a reference: another response of the best level."""
         by_level: dict[int, list[Response]] = {}
         for penalty, responses in mixes.items():
             by_level.setdefault(level_of(penalty, sample.spec.cuts), []).extend(responses)
-        middle = median(count_words(each.text) for found in by_level.values() for each in found)
+
+        def length(each: Response) -> int:
+            return len(words_of(each.text)) if self.words else count_words(each.text)
+
+        middle = self.words or median(length(each) for found in by_level.values() for each in found)
         chosen = []
         for level in range(_LEVELS):
             found = by_level[level]
             rng.shuffle(found)
-            chosen.append(min(found, key=lambda each: abs(count_words(each.text) - middle)))
+            chosen.append(min(found, key=lambda each: abs(length(each) - middle)))
         turned = replace(chosen[0], sentences=chosen[0].sentences[::-1])
         others = [each for each in by_level[0] if each.text != chosen[0].text]
         return replace(sample, responses=(*chosen, others[0] if others else turned))
@@ -263,10 +296,32 @@ def as_begun(engine: Engine, identity: Mapping[str, Any]) -> None:
         found.flawless = "references" in identity
 
 
-def mixes(sample: Sample, rng: random.Random, *, even: bool = False) -> dict[int, list[Response]]:
+def text_teacher(recipe: Recipe, split: str = "train") -> WorldTeacher:
+    """The teacher of a recipe with the options `instructions`, `words` and `world_version`."""
+    told = recipe.options
+    return WorldTeacher(
+        recipe.world, seed=recipe.seed, per_rubric=told.instructions, split=split, version=told.world_version,
+        words=told.words,
+    )  # fmt: skip
+
+
+def wrong_world(domain: str, version: int, words: int = 0) -> Iterator[tuple[str, str]]:
+    """The mistakes, each with its key, in the version of a world and in the length of responses that it is to draw.
+
+    `domain` is "" for another teacher.
+    """
+    if version > 3 and domain not in DOMAINS:
+        known = ", ".join(f"world:{each}" for each in DOMAINS)
+        yield "world_version", f"version {version} is taught by {known} alone; leave it out"
+    elif version > 3 and words and not WORDS[0] <= words <= WORDS[1]:
+        yield "words", f"world:{domain} draws responses of {WORDS[0]} to {WORDS[1]} words, not of {words:,}"
+
+
+def mixes(sample: Sample, rng: random.Random, *, even: bool = False, words: int = 0) -> dict[int, list[Response]]:
     """Responses composed of the sample's sentences, one for each thing mentioned, grouped by their penalty.
 
-    `even`: the number of wrong claims is uniform from none to all; otherwise every claim is equally likely.
+    `even`: the number of wrong claims is uniform from none to all; otherwise every claim is equally likely. `words`:
+    how long they are, as nearly as the sentences allow; 0 for whatever is drawn.
     """
     variants: dict[tuple[Any, ...], dict[Any, list[Sentence]]] = {}
     for response in sample.responses:
@@ -289,7 +344,11 @@ def mixes(sample: Sample, rng: random.Random, *, even: bool = False) -> dict[int
         ]
         bucket = found.setdefault(sum(costs[claim] for claim in claims), [])
         if len(bucket) < 6:
-            said = [rng.choice(variants[slot][claim]) for slot, claim in zip(variants, claims, strict=True)]
+            ways = [
+                [rng.choice(variants[slot][claim]) for slot, claim in zip(variants, claims, strict=True)]
+                for _ in range(_SAID if words else 1)
+            ]
+            said = min(ways, key=lambda each: abs(sum(len(words_of(sentence.text)) for sentence in each) - words))
             rng.shuffle(said)
             bucket.append(Response(tuple(said), voice=0))
     return found
