@@ -66,10 +66,11 @@ class Settings:
     def generator(self) -> str:
         """The version as records name it.
 
-        4.1 draws other items than 4 did until 2026-11-24, and 4.2, of text, other notes than 4.1 until 2026-11-26.
+        4.1 draws other items than 4 did until 2026-11-24; 4.2 than 4.1, of text (notes) until 2026-11-26, of scenes
+        (what is left out) until 2026-11-29.
         """
         if self.version == 4:
-            return "worlds/4.2" if self.domain == "text" else "worlds/4.1"
+            return "worlds/4.2" if self.domain in ("text", "scenes") else "worlds/4.1"
         return f"worlds/{self.version}"
 
     def the_domain(self) -> Domain:

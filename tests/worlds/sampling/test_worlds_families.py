@@ -90,3 +90,22 @@ def test_scenes_can_hold_up_to_25_things() -> None:
     found = [len(sample.graph.things) for sample in make(settings, 40)]
     assert min(found) < 8
     assert 20 <= max(found) <= 25
+
+
+def test_how_much_is_shown_hardly_tells_the_score_where_omissions_are_weighed() -> None:
+    samples = [sample for sample in drawn("scenes", 1600) if sample.spec.weights]
+    samples = [sample for sample in samples if "completeness" in dict(sample.spec.weights)]
+    assert len(samples) > 0.08 * 1600
+    good = [1 - sample.levels[0] / len(sample.spec.cuts) for sample in samples]
+    things = [len(sample.graph.things) for sample in samples]
+    left_out = [sample.graded[0].counts["completeness"] for sample in samples]
+    assert set(left_out) == {0, 1, 2, 3}
+    # About 200 items: a correlation has a standard error of .07. Drawn without regard to each other, -.6 and -.7.
+    assert abs(np.corrcoef(good, things)[0, 1]) < 0.3
+    assert -0.4 < np.corrcoef(good, left_out)[0, 1] < 0
+
+
+def test_what_is_counted_costs_no_more_than_the_lightest_term() -> None:
+    for sample in drawn("scenes", 200):
+        counted = dict(sample.spec.weights).get("completeness", 0)
+        assert counted <= min(term.weight for term in sample.spec.terms)

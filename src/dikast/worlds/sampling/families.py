@@ -7,9 +7,12 @@ entropy; Csiszar 1975, "I-divergence geometry of probability distributions and m
 such weights is discarded before a draw is taken, so that neither its words nor a rubric predict a score.
 
 The second condition is needed because rubrics of a response share claims: scores that are even under two rubrics spread
-their shared claims, and with them the other claims of either.
+their shared claims, and with them the other claims of either. By a third one the level hardly correlates with the
+number of things left out, which what is shown tells (more things, more of them left out), and not at all under rubrics
+that do not weigh it; where it is weighed, more left out then goes with fewer wrong claims.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -29,6 +32,7 @@ DRAWS = 512
 _FITS, _CUTTINGS = 4, 12  # attempts at scales and thresholds
 _LEAST = 0.2  # draws in a level before weighting, of an even share: fewer would also distort what is not weighed
 _STEPS, _OFF = 16, 1e-9  # of the fit: Newton's steps, and the largest error of a share
+_INHERENT = 0.2  # correlation of the level with the number of things left out where the rubric weighs it
 _LONGEST, _RIDGE = 2.0, 1e-9  # of a step: its longest coordinate, and what is added to the curvature
 _EFFECTIVE = 20  # effective number of draws under the weights
 Scaled = Callable[[Stream, Spec, Sequence[int]], Spec | None]
@@ -51,7 +55,7 @@ def draw_family(text: Drafted, domain: Domain, scaled: Scaled) -> Family | None:
     caps = _caps(text, domain)
     counts = {name: np.array([rng.below(cap + 1) for _ in range(DRAWS)]) for name, cap in caps.items()}
     penalties = [_penalties(spec, slots, at, counts, domain) for spec in text.rubrics]
-    others = [_unweighed(spec, slots, at, domain) for spec in text.rubrics]
+    others = [[(_unweighed(spec, slots, at, domain), 0.0), *_to_see(spec, counts, domain)] for spec in text.rubrics]
     for _ in range(_FITS):
         cut = [_cut(rng, spec, found, scaled) for spec, found in zip(text.rubrics, penalties, strict=True)]
         specs = [spec for spec in cut if spec is not None]
@@ -144,16 +148,27 @@ def _unweighed(spec: Spec, slots: Sequence[Slot], at: Ints, domain: Domain) -> F
     return np.asarray(np.mean(wrong, axis=0)) if wrong else np.zeros(len(at))
 
 
-def _even(levels: Sequence[Ints], others: Sequence[Floats], sizes: Sequence[int]) -> Floats | None:
-    """Weights of the draws under which every rubric's levels are equally frequent and uncorrelated with `others`.
+def _to_see(spec: Spec, counts: Mapping[str, Ints], domain: Domain) -> list[tuple[Floats, float]]:
+    """What is left out in each draw, which what is shown tells, and how it may correlate with the level."""
+    weighed = dict(spec.weights)
+    return [(n.astype(float), _INHERENT * (name in weighed)) for name, n in counts.items() if name in domain.kinds]
+
+
+def _even(
+    levels: Sequence[Ints], others: Sequence[Sequence[tuple[Floats, float]]], sizes: Sequence[int]
+) -> Floats | None:
+    """Weights of the draws under which every rubric's levels are equally frequent and correlate with `others` as asked.
 
     None if there are none, or if too few draws carry them. By Newton's method on the dual problem.
     """
     columns, wanted = [], []
     for level, other, size in zip(levels, others, sizes, strict=True):
         columns += [(level == k).astype(float) for k in range(size - 1)]
-        columns.append((other - other.mean()) * (level - (size - 1) / 2))
-        wanted += [1 / size] * (size - 1) + [0.0]
+        wanted += [1 / size] * (size - 1)
+        spread = math.sqrt((size**2 - 1) / 12)  # of levels that are equally frequent
+        for each, r in other:
+            columns.append((each - each.mean()) * (level - (size - 1) / 2))
+            wanted.append(r * spread * float(each.std()))
     features, target = np.stack(columns, axis=1), np.array(wanted)
     dual = np.zeros(len(target))
     for _ in range(_STEPS):

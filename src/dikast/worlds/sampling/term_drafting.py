@@ -12,7 +12,8 @@ from dikast.worlds.scoring.terms import GROUPS, Term, draw_term, fits_split, uns
 
 _TRIES = 40  # rubrics drawn before a text is discarded
 _STRAY = 25  # percent of rubrics with a term that nothing in the response falls under
-_COUNTED = 15  # percent of rubrics that also count what is left out or changed unasked
+_COUNTED, _COUNTED_ALONE = 15, 25  # percent of rubrics that also count what is left out or changed unasked; of
+# responses that stand alone more are drawn, since more of their texts are discarded
 
 
 def draw_specs(
@@ -43,7 +44,7 @@ def draw_specs(
         covered = said.under(terms)
         if not terms or not all(2 * len(covered & other) <= len(covered | other) for other in weighed):
             continue
-        spec = _spec(draft, terms, form, domain)
+        spec = _spec(draft, terms, form, domain, alone=alone)
         if spec is not None:
             found.append(spec)
             weighed.append(covered)
@@ -93,15 +94,20 @@ def _terms(
     return terms if _fits(terms, rules, said) else []
 
 
-def _spec(draft: Draft, terms: Sequence[Term], form: Sequence[str], domain: Any) -> Spec | None:
+def _spec(draft: Draft, terms: Sequence[Term], form: Sequence[str], domain: Any, *, alone: bool) -> Spec | None:
     """The rubric of these terms, and of what it weighs in the response as a whole; None if two have one name."""
     rng, rules = draft.rng, draft.rules
     weighed = [name for name in form if rng.chance(60)]
     counted = [name for name, kinds in domain.kinds.items() if not kinds]
-    if counted and rng.chance(_COUNTED):
+    if counted and rng.chance(_COUNTED_ALONE if alone else _COUNTED):
         weighed += counted
     even, one = rng.chance(20), (1, 1, 1, 2)[rng.below(4)]
     each = [one if even else 1 + rng.below(3) for _ in range(len(terms) + len(weighed))]
+    if alone:  # what is counted costs no more than a mistake of the lightest term: see `families`
+        each[len(terms) :] = [
+            min(each[: len(terms)]) if name in counted else w
+            for name, w in zip(weighed, each[len(terms) :], strict=True)
+        ]
     named = tuple(
         t._replace(weight=w, name=name_of(rng, t, domain.name, rules.wordings))
         for t, w in zip(rng.shuffled(terms), each, strict=False)
