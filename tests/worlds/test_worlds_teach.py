@@ -194,6 +194,19 @@ def test_what_cannot_be_taught_is_told(tmp_path: Path) -> None:
         write_lessons(Settings(), 2, tmp_path, padding=-1)
 
 
+def test_lessons_of_version_4_share_rubrics_about_their_responses(tmp_path: Path) -> None:
+    settings = Settings(domain="text", seed=3, version=4, form=0)
+    [file] = write_lessons(settings, 120, tmp_path / "few", rubrics=12, shard=120).files
+    [own] = write_lessons(settings, 120, tmp_path / "own", shard=120).files
+    few, drawn = list(read_items(str(file))), list(read_items(str(own)))
+    assert len({str(item.rubric) for item in few}) == 12 < len({str(item.rubric) for item in drawn})
+    assert [item.response for item in few] == [item.response for item in drawn]
+    lost = [sum(claim["cost"] for claim in item.gold["claims"]) for item in few]
+    assert [item.gold["penalty"] for item in few] == lost
+    assert sum(bool(n) for n in lost) > len(lost) / 2  # rubrics about something else would cost nothing
+    assert not any("by_rubric" in item.gold for item in few)
+
+
 def test_lessons_share_as_many_rubrics_as_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings(domain="text", seed=3, claims=(1, 2), scales=("1-3",), form=0, aspects=("fact",))
     one = write_lessons(settings, 200, tmp_path / "one", rubrics=5, shard=100)

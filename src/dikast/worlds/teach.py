@@ -7,7 +7,7 @@ is about the picture alone: what is in each of its cells (look-and-say), or wher
 evidence in lessons about scenes uses the same words as talk.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -223,9 +223,9 @@ def write_lessons(
     """Write lessons 0 to n - 1 to `out`: `items-00000.jsonl` ... (`talk-00000.jsonl` ...), pictures, `world.json`.
 
     reference, padding: percent of the lessons that have one, and that are `padded`. rubrics: how many different ones
-    the lessons have between them, each lesson one of these by chance; 0 is as many as the world draws. The number of
-    workers changes nothing. UserError for settings that cannot be met, for talk about anything but scenes, and for a
-    folder that holds something else.
+    the lessons have between them, each lesson one of these by chance, from version 4 on one that weighs a claim of the
+    response; 0 is as many as the world draws. The number of workers changes nothing. UserError for settings that
+    cannot be met, for talk about anything but scenes, and for a folder that holds something else.
     """
     if n < 1 or workers < 1 or shard < 1:
         raise UserError(f"n, workers and shard: must be 1 or more, got {n}, {workers} and {shard}")
@@ -260,8 +260,8 @@ class _Shares(NamedTuple):
 
 def _first_rubrics(settings: Settings, n: int) -> tuple[Spec, ...]:
     """The first `n` different rubrics that a world draws; UserError where it has fewer."""
-    if settings.responses > 1 or settings.version > 3:
-        raise UserError("rubrics: lessons about one response each, up to version 3, can share rubrics")
+    if settings.responses > 1:
+        raise UserError("rubrics: lessons about one response each can share rubrics")
     maker, found = Maker(settings), dict[str, Spec]()
     for index in range(_MOST_LOOKED * n):
         sample = maker.sample(index)
@@ -269,6 +269,13 @@ def _first_rubrics(settings: Settings, n: int) -> tuple[Spec, ...]:
         if len(found) == n:
             return tuple(found.values())
     raise UserError(f"rubrics: this world draws only {len(found):,} different ones, not {n:,}")
+
+
+def _about(sample: Sample, rubrics: Sequence[Spec]) -> Sequence[Spec]:
+    """Of rubrics of terms those that weigh a claim of the response, if any does: most are about something else."""
+    claims = sample.responses[0].claims
+    found = [each for each in rubrics if any(term.covers(claim) for term in each.terms for claim in claims)]
+    return found or rubrics
 
 
 def _shard(settings: Settings, folder: Path, n: int, shard: int, shares: _Shares, only_talk: bool, start: int) -> Path:
@@ -292,5 +299,5 @@ def _records(samples: Iterable[Sample], folder: Path, shares: _Shares, only_talk
             drawn, pad = Stream("reference", *key).chance(shares.reference), Stream("padding", *key)
             made = padded(sample, pad) if pad.chance(shares.padding) else sample
             if shares.rubrics:
-                made = replace(made, spec=Stream("rubrics", *key).pick(shares.rubrics))
+                made = replace(made, spec=Stream("rubrics", *key).pick(_about(made, shares.rubrics)), rivals=())
             yield item_to(lesson(made, reference=drawn, quote=shares.quote))
