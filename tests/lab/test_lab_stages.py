@@ -20,6 +20,7 @@ from dikast.lab.judge_stages import JudgeStage, MergeStage, runs_of
 from dikast.lab.lab_report import to_markdown
 from dikast.lab.running import run_experiments
 from dikast.worlds.domains.vocabulary import COLOURS
+from dikast.worlds.settings import Settings
 from lab_experiments import TRAIN, written
 
 
@@ -30,6 +31,16 @@ def test_names_are_those_of_the_version_before() -> None:
     taught = runs_of(load_experiment("larger-judges"), (1,))["middle", 1, "fresh"]
     assert taught.judge is not None
     assert (taught.name, taught.items.name, taught.judge.name) == ("0b7704e49c87", "fdc71b3d7e43", "10fa7191471f")
+
+
+def test_items_of_a_world_that_draws_others_now_are_drawn_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    def names(experiment: str) -> list[str]:
+        return [stage.items.name for stage in runs_of(load_experiment(experiment), (1,)).values()]
+
+    before = names("rubrics-composed"), names("references")
+    monkeypatch.setattr(Settings, "generator", property(lambda self: "worlds/4.9"))
+    assert names("rubrics-composed") != before[0]
+    assert names("references") == before[1]
 
 
 def test_sentences_stand_at_the_bottom_of_pictures_of_the_same_size(tmp_path: Path) -> None:

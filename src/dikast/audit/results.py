@@ -348,7 +348,8 @@ class Leaderboard:
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """Agreement within groups: `pearson` over all rows, with the maximum for a judge that gives each group one score;
+    """Agreement within groups: `pearson` over all rows, with the maximum for a judge that gives each group one score
+    (where scores are labels of several scales, what one has that rounds the mean of the group's gold to each);
     `centred`: the same after subtracting each group's means, `over` with intervals over other values of a column, such
     as the phrases of rubrics; `contrasts`, the share of right orders among `pairs` of a group whose gold differs.
     """

@@ -51,7 +51,8 @@ class ItemsStage:
         """The name by everything that determines the items."""
         file = Path(self.root) / self.told.items
         told = {**as_before(self.told), "formats": 0, "repeat": 0}
-        return named(told, self.seed, checksum(file) if self.told.items else "")
+        drawn = (self._settings().generator,) if self.told.world.get("version") == 4 else ()
+        return named(told, self.seed, checksum(file) if self.told.items else "", *drawn)
 
     def folder(self, out: Path) -> Path:
         """Their folder."""

@@ -11,7 +11,9 @@ from dikast.audit.plan import AuditPlan
 from dikast.audit.results import Within
 from dikast.audit.statistics.intervals import Resampling
 from dikast.audit.statistics.within_groups import agreement_within, less_group_means, most_without, right_orders
+from dikast.audit.tables.row_scales import RowScales
 from dikast.core.errors import UserError
+from dikast.core.scale import Scale
 from dikast.judging.judge import Judge
 from dikast.judging.judge_file import grade_file
 from dikast.judging.run_plan import Source
@@ -96,6 +98,25 @@ def test_on_several_scales_a_judge_that_ignores_the_rubric_is_not_quite_without(
     assert alone["contrasts in the right order"] == 0.75  # one right, one tie
     assert alone["pearson"] == pytest.approx(np.corrcoef([1, 0.5, 0, 0], [1, 0.5, 0, 0.5])[0, 1])
     assert any("several scales" in note for note in audit["within"].notes)
+
+
+def test_scores_between_labels_can_be_one_score_a_group_on_several_scales(tmp_path: Path) -> None:
+    write_world(Settings("text", "fresh", 3, form=0, version=4), 80, tmp_path / "world")
+    grade_file(Judge("mock:oracle,r=.8"), Source(str(tmp_path / "world" / "items-00000.jsonl")), tmp_path / "run")
+    alone = {}
+    for score in ("score", "expected"):
+        table = audit_file(AuditPlan(tmp_path / "run", score=score, draws=200))["within"]
+        alone[score] = {str(row[0]): row[2] for row in table.rows}
+        assert any("several scales" in note for note in table.notes) == (score == "score")
+    assert alone["expected"]["pearson, centred by group"] == 0.0
+    assert alone["expected"]["contrasts in the right order"] == 0.5
+    assert alone["score"]["pearson, centred by group"] != 0.0
+
+
+def test_of_two_labels_that_are_as_near_the_worse_is_taken_whatever_rounding_says() -> None:
+    scale = Scale(tuple(map(str, range(11))), tuple(map(float, range(11))))
+    rows = RowScales((scale,), np.zeros(3, np.int64))
+    assert rows.nearest(np.array([0.1 + 0.55, 0.65, 0.66])).tolist() == [0.6, 0.6, 0.7]
 
 
 def test_a_perfect_judge_has_all_of_it(world: Path, tmp_path: Path) -> None:

@@ -7,13 +7,15 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
+from threading import Event
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from dikast.core.errors import UserError
 from dikast.core.media import MediaRules, media_rules
-from dikast.engines.cluster.ray_tasks import _done, ray_tasks
+from dikast.engines.cluster.ray_tasks import _done, _Tasks, ray_tasks
 from dikast.lab.experiment import load_experiment
 from dikast.lab.findings import findings
 from dikast.lab.lab_report import to_markdown
@@ -129,6 +131,26 @@ def test_an_interrupt_stops_tasks_and_begins_no_other(cluster: Any, tmp_path: Pa
     assert not task.exists()
     assert not (tmp_path / "second").exists()
     assert time.monotonic() - began < 300  # it hangs for 600 s
+
+
+def test_a_task_that_was_being_begun_is_stopped_too() -> None:
+    beginning, stopped, cancelled = Event(), Event(), []
+
+    def begin(*told: Any) -> str:
+        beginning.set()
+        stopped.wait(60)
+        return "late"
+
+    def cancel(task: str, *, force: bool) -> None:
+        cancelled.append((task, force))
+
+    ray = SimpleNamespace(cancel=cancel, get=str, exceptions=SimpleNamespace(RayTaskError=OSError, RayError=OSError))
+    with _Tasks(ray, begin, 1) as pool:
+        pool.submit(hang, "nowhere")
+        assert beginning.wait(60)
+        pool.stop()
+        stopped.set()
+    assert cancelled == [("late", True)]
 
 
 def test_a_machine_that_differs_takes_no_task(tmp_path: Path) -> None:

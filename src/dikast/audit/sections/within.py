@@ -43,7 +43,9 @@ def within_table(
     contrasts, many = right_orders(score, gold, group)
     most, apart, orders = most_without(gold, group), 0.0, 0.5
     own = given.own.rows(chosen) if given.own is not None else None
-    several = own is not None and own.shared is None and _several(own.codes, group)
+    several = False
+    if own is not None and own.shared is None and _several(own.codes, group):
+        several = np.allclose(own.nearest(score), score)  # and not between labels, as expected scores are
     if own is not None and several:
         same = own.nearest(gold - less_group_means(gold, group))
         apart, orders = agreement_within(same, gold, group, how).value, right_orders(same, gold, group)[0].value
@@ -63,11 +65,14 @@ def within_table(
         f"Agreement within {by}: {counted(len(score), 'score')} of {counted(found.groups, 'group')}{given.unit}",
         ("statistic", "value", "one score a group"),
         rows,
-        "one score a group: the highest value of a judge that gives all rows of a group the same score, such as one"
-        " that ignores the rubric where a group is one response under several rubrics",
+        ""
+        if several
+        else "one score a group: the highest value of a judge that gives all rows of a group the same score, such as"
+        " one that ignores the rubric where a group is one response under several rubrics",
         f"contrasts: {many:,} pairs of rows of the same group with different gold; ties count half, each group once",
-        "rows of a group lie on several scales, so that no judge can give them the same score exactly: the last column"
-        " is of one that knows the mean of the group's gold and gives the nearest label of each scale"
+        "one score a group: rows of a group lie on several scales, whose labels are not the same, so this is of a judge"
+        " that knows the mean of the group's gold and gives the nearest label of each scale, as one that ignores the"
+        " rubric might"
         if several
         else "",
         centred.note,

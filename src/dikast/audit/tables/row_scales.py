@@ -61,7 +61,8 @@ class RowScales:
         out = np.full(len(goodness), np.nan)
         for code, (_, mine) in enumerate(self._parts()):
             labels = self.goodness_of(code)
-            out[mine] = labels[np.abs(goodness[mine, None] - labels).argmin(axis=1)]
+            away = np.abs(goodness[mine, None] - labels).round(9)  # so that rounding decides no tie
+            out[mine] = labels[away.argmin(axis=1)]
         return out
 
     def goodness_of(self, code: int) -> Floats:

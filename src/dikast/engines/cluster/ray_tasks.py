@@ -48,6 +48,7 @@ class _Tasks(ThreadPoolExecutor):
         super().__init__(most)
         self._ray, self._begin = ray, begin
         self._running: set[Any] = set()
+        self._stopped = False
 
     def submit(self, work: Callable[..., Any], /, *args: Any, **named: Any) -> Future[Any]:
         return super().submit(self._waited, work, args, named)
@@ -56,6 +57,8 @@ class _Tasks(ThreadPoolExecutor):
         """What the work returned, or raises its own error."""
         running = self._begin(work, args, named)
         self._running.add(running)
+        if self._stopped:  # while it was being begun
+            self._ray.cancel(running, force=True)
         try:
             return self._ray.get(running)
         except self._ray.exceptions.RayTaskError as error:
@@ -70,6 +73,7 @@ class _Tasks(ThreadPoolExecutor):
 
     def stop(self) -> None:
         """Begin nothing more, and stop what runs."""
+        self._stopped = True
         self.shutdown(wait=False, cancel_futures=True)
         for running in list(self._running):
             self._ray.cancel(running, force=True)
