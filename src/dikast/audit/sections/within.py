@@ -21,6 +21,16 @@ from dikast.audit.tables.columns import Words
 from dikast.audit.tables.scored import Scored
 from dikast.core.text import counted
 
+_SAME = (
+    "one score a group: the highest value of a judge that gives all rows of a group the same score, such as one that"
+    " ignores the rubric where a group is one response under several rubrics"
+)
+_ROUNDED = (
+    "one score a group: rows of a group lie on several scales, whose labels are not the same, so this is of a judge"
+    " that knows the mean of the group's gold and gives the nearest label of each scale, as one that ignores the"
+    " rubric might"
+)
+
 
 def within_table(
     words: Words, given: Scored, how: Resampling, by: str, over: Mapping[str, Words] | None = None
@@ -65,16 +75,8 @@ def within_table(
         f"Agreement within {by}: {counted(len(score), 'score')} of {counted(found.groups, 'group')}{given.unit}",
         ("statistic", "value", "one score a group"),
         rows,
-        ""
-        if several
-        else "one score a group: the highest value of a judge that gives all rows of a group the same score, such as"
-        " one that ignores the rubric where a group is one response under several rubrics",
+        _ROUNDED if several else _SAME,
         f"contrasts: {many:,} pairs of rows of the same group with different gold; ties count half, each group once",
-        "one score a group: rows of a group lie on several scales, whose labels are not the same, so this is of a judge"
-        " that knows the mean of the group's gold and gives the nearest label of each scale, as one that ignores the"
-        " rubric might"
-        if several
-        else "",
         centred.note,
         result=found,
     )
