@@ -67,11 +67,9 @@ class Settings:
         """The version as records name it.
 
         4.1 draws other items than 4 did until 2026-11-24; 4.2 than 4.1, of text (notes) until 2026-11-26, of scenes
-        (what is left out) until 2026-11-29.
+        (what is left out) until 2026-11-29; 4.3 than both (names of aspects), from that day on.
         """
-        if self.version == 4:
-            return "worlds/4.2" if self.domain in ("text", "scenes") else "worlds/4.1"
-        return f"worlds/{self.version}"
+        return "worlds/4.3" if self.version == 4 else f"worlds/{self.version}"
 
     def the_domain(self) -> Domain:
         """The domain by name."""

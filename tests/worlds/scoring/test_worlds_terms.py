@@ -9,6 +9,7 @@ from dikast.core.verdict import Question, Status, Verdict
 from dikast.worlds.domains.protocol import Claim
 from dikast.worlds.make import make
 from dikast.worlds.sample import Sample
+from dikast.worlds.scoring.aspects import ASPECTS
 from dikast.worlds.scoring.level_words import HELD_OUT, SEEN, TEMPLATES, levels
 from dikast.worlds.scoring.penalty import Spec
 from dikast.worlds.scoring.rubric_grammar import rubric_of
@@ -67,7 +68,7 @@ def test_thousands_of_terms_and_many_held_out() -> None:
     assert not held_pair(headings[0], headings[0])
 
 
-@pytest.mark.parametrize("kind", ["colour", "size", "position", "count", "existence", "relation", "certainty", "fact"])
+@pytest.mark.parametrize("kind", ["", *ASPECTS])
 def test_each_aspect_has_a_bank_of_names(kind: str) -> None:
     for about in (False, True):
         seen, held = names(kind, about, "scenes", "seen"), names(kind, about, "scenes", "held_out")

@@ -13,7 +13,7 @@ from dikast.worlds.sampling.rng import Stream, key_of
 from dikast.worlds.scoring.aspects import ASPECTS, NEVER
 from dikast.worlds.scoring.level_words import HELD_OUT, SEEN, TEMPLATES, levels
 from dikast.worlds.scoring.penalty import Entry, Spec
-from dikast.worlds.scoring.term_text import OPENINGS, SEEN_COSTS, SEEN_OPENINGS, criterion
+from dikast.worlds.scoring.term_text import COSTS, OPENINGS, SEEN_COSTS, SEEN_OPENINGS, criterion
 
 _OPENINGS = (
     "Judge the {list}.",
@@ -107,7 +107,7 @@ def draw_wording(rng: Stream, rules: Rules) -> tuple[int, int, int, int]:
         return seen + rng.below(count - seen) if rules.wordings == "held_out" else rng.below(count)
 
     if rules.version >= 4:
-        return (one(SEEN_OPENINGS, len(OPENINGS)), one(SEEN_COSTS, len(_EVEN)), rng.pick(templates), 0)
+        return (one(SEEN_OPENINGS, len(OPENINGS)), one(SEEN_COSTS, COSTS), rng.pick(templates), 0)
     return (
         one(_SEEN_OPENINGS, len(_OPENINGS)),
         one(_SEEN_COSTS, len(_EVEN)),

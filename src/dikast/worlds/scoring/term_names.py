@@ -15,7 +15,7 @@ from dikast.worlds.scoring.terms import Term
 _NOUNS: dict[str, tuple[str, ...]] = {
     "colour": ("colours", "hues", "tints", "shades"),
     "size": ("sizes", "dimensions", "extents", "magnitudes"),
-    "shape": ("shapes", "forms", "outlines", "contours"),
+    "shape": ("shapes", "forms", "silhouettes", "contours"),
     "texture": ("textures", "patterns", "surfaces", "fillings"),
     "position": ("positions", "places", "locations", "spots"),
     "relation": ("relations", "arrangements", "spatial relations", "relative positions"),
@@ -26,7 +26,7 @@ _NOUNS: dict[str, tuple[str, ...]] = {
     "certainty": ("corners", "corner contents", "corner claims", "claims on corners"),
     "fact": ("facts", "details", "particulars", "personal facts"),
     "number": ("ages", "years of age", "ages of people", "ages in years"),
-    "sum": ("sums", "calculations", "results", "additions and differences"),
+    "sum": ("sums", "calculations", "results", "sums and differences"),
     "list": ("list places", "list positions", "ranks in the list", "list entries"),
     "day": ("days", "weekdays", "days of events", "event days"),
     "reading": ("words", "written words", "readings of words", "spellings"),
@@ -59,19 +59,38 @@ _ABOUT = (
     "{n} claimed where {w} is named", "{n} in statements that name {w}",
 )  # fmt: skip
 _ANY = (
-    "claims that name {w}", "claims naming {w}", "statements that name {w}", "claims in which {w} is named",
-    "statements naming {w}", "claims where {w} is named", "statements in which {w} is named",
-    "statements where {w} is named", "claims with {w} named", "statements with {w} named",
-    "sentences that name {w}", "sentences naming {w}",
+    "{n} that name {w}", "{n} naming {w}", "{n} in which {w} is named", "{n} where {w} is named", "{n} with {w} named",
+    "{n} wherever {w} is named", "{n} that mention {w}", "{n} mentioning {w}",
 )  # fmt: skip
-_FORM: dict[str, tuple[str, ...]] = {
-    "completeness": ("omissions", "things left out", "missing things", "things not named"),
-    "preservation": ("unasked changes", "changes not asked for", "other changes", "things changed unasked"),
-    "relevance": ("off-topic sentences", "sentences off the topic", "irrelevant sentences", "strayings from the topic"),
-    "concision": ("repetitions", "repeated sentences", "things said twice", "sentences said again"),
-    "consistency": ("contradictions", "conflicting sentences", "sentences in conflict", "sentences that contradict"),
-    "format": ("layout rules", "layout", "asked-for layout", "form asked for"),
-    "length": ("limits on words", "word limit", "limit on words", "length limit"),
+_IN_ANSWER = (
+    "{n}", "{n} in the answer", "{n} in the response", "{n} in the reply", "{n} in what is said",
+    "{n} in the whole answer", "{n} in all of it", "{n} anywhere in it",
+)  # fmt: skip
+_IN_PICTURE = (
+    "{n}", "{n} in the picture", "{n} in the result", "{n} in the new picture", "{n} in the edited picture",
+    "{n} in the whole picture", "{n} in all of it", "{n} anywhere in it",
+)  # fmt: skip
+_ASKED = (
+    "{n}", "{n} given", "{n} stated", "{n} set", "{n} laid down", "{n} to keep", "{n} to be kept",
+    "{n} that the question sets",
+)  # fmt: skip
+_FORM: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {  # aspect of the whole response -> nouns, patterns
+    "completeness": (("omissions", "things left out", "missing things", "things not named"), _IN_ANSWER),
+    "preservation": (
+        ("unasked changes", "changes not asked for", "other changes", "things changed unasked"),
+        _IN_PICTURE,
+    ),
+    "relevance": (
+        ("off-topic sentences", "sentences off the topic", "irrelevant sentences", "strayings from the topic"),
+        _IN_ANSWER,
+    ),
+    "concision": (("repetitions", "repeated sentences", "sentences said twice", "sentences said again"), _IN_ANSWER),
+    "consistency": (
+        ("contradictions", "conflicting sentences", "sentences in conflict", "sentences that contradict"),
+        _IN_ANSWER,
+    ),
+    "format": (("layout rules", "layout", "asked-for layout", "rules of layout"), _ASKED),
+    "length": (("limits on words", "word limit", "limit on words", "length limit"), _ASKED),
 }
 
 
@@ -88,10 +107,14 @@ def pattern_of(term: Term, domain: str) -> str:
 @cache
 def names(kind: str, about: bool, domain: str, wordings: str) -> tuple[str, ...]:
     """The names of an aspect ("" for claims of any kind), `about` with a place for what is named."""
-    found = _FORM.get(kind, _ANY)
-    if kind in _NOUNS:
+    if kind in _FORM:
+        nouns, patterns = _FORM[kind]
+    elif kind:
         nouns = _OTHER if (domain, kind) == ("plates", "number") else _NOUNS[kind]
-        found = tuple(pattern.replace("{n}", noun) for noun in nouns for pattern in (_ABOUT if about else _PLAIN))
+        patterns = _ABOUT if about else _PLAIN
+    else:
+        nouns, patterns = ("claims", "statements", "sentences", "remarks"), _ANY
+    found = tuple(pattern.replace("{n}", noun) for noun in nouns for pattern in patterns)
     held = tuple(name for name in found[1:] if key_of("name", name) % 4 == 0) or found[-1:]
     if wordings == "all":
         return found

@@ -13,19 +13,46 @@ OPENINGS = (
     "What counts: the {list}.",
     "Check the {list} against what is given.",
     "How well does the answer do on the {list}?",
+    "Weigh the {list} and nothing else.",
+    "Assess the {list}.",
+    "The answer is graded on the {list}.",
+    "This grade is about the {list}.",
+    "Consider the {list} alone.",
+    "Go through the {list}.",
+    "Points are lost by the {list}.",
     "Only the {list} count.",
     "Mark the answer for the {list}.",
     "Rate nothing but the {list}.",
+    "The score depends on the {list}.",
+    "Evaluate the {list}.",
+    "All that matters here: the {list}.",
 )
-SEEN_OPENINGS = 7
-_EVEN = ("Each mistake costs {w}.", "Take off {w} for each mistake.", "{w} per mistake.", "Every mistake loses {w}.")
+SEEN_OPENINGS = 14
+_EVEN = (
+    "Each mistake costs {w}.",
+    "Take off {w} for each mistake.",
+    "{w} per mistake.",
+    "Subtract {w} for every mistake.",
+    "A mistake costs {w}.",
+    "{w} off for each mistake.",
+    "The price of a mistake is {w}.",
+    "Every mistake loses {w}.",
+    "Deduct {w} for any mistake.",
+    "A mistake takes away {w}.",
+)
 _UNEVEN = (
     "A mistake costs: {each}.",
     "Take off for each mistake: {each}.",
     "Cost per mistake: {each}.",
+    "Subtract for every mistake: {each}.",
+    "What a mistake costs: {each}.",
+    "Points off for each mistake: {each}.",
+    "The price of a mistake: {each}.",
     "Every mistake loses: {each}.",
+    "Deduct for any mistake: {each}.",
+    "A mistake takes away: {each}.",
 )
-SEEN_COSTS = 3
+COSTS, SEEN_COSTS = len(_EVEN), 7
 _WHEEL = f"The colour wheel is {', '.join(COLOURS)}, and {COLOURS[0]} again."
 _NEVER = "or it does not happen"
 _FAR = {  # aspect -> when a mistake is far off
@@ -58,24 +85,42 @@ _UNITS = {
     "day": "The week runs from Monday to Sunday.",
     "reading": "Letters are wrong that must be replaced, added or dropped.",
 }
-_RULES = {
+_RULES = {  # as many wordings of each rule as of costs: a rubric has the one with the same number
     "double": (
         "A mistake in the {name} costs double if {far}.",
         "For the {name}, a mistake counts twice if {far}.",
         "Mistakes in the {name} cost twice as much if {far}.",
+        "If {far}, a mistake in the {name} costs double.",
+        "For the {name}, a mistake costs twice as much if {far}.",
+        "A mistake in the {name} counts twice if {far}.",
+        "In the {name}, mistakes cost double if {far}.",
         "Double the cost of the {name} if {far}.",
+        "For the {name}, take off twice as much if {far}.",
+        "Count mistakes in the {name} double if {far}.",
     ),
     "far": (
         "A mistake in the {name} costs only if {far}.",
         "For the {name}, a mistake counts only if {far}.",
         "Mistakes in the {name} cost nothing unless {far}.",
+        "Only if {far} does a mistake in the {name} cost.",
+        "For the {name}, a mistake costs nothing unless {far}.",
+        "A mistake in the {name} counts only if {far}.",
+        "In the {name}, mistakes cost only if {far}.",
         "Leave out mistakes in the {name} unless {far}.",
+        "For the {name}, take nothing off unless {far}.",
+        "Count mistakes in the {name} only if {far}.",
     ),
     "once": (
         "All mistakes in the {name} together cost this once.",
         "For the {name}, only the first mistake costs.",
         "Mistakes in the {name} are charged once in all.",
+        "However many mistakes there are in the {name}, they cost this once.",
+        "For the {name}, all mistakes together cost this once.",
+        "Only the first mistake in the {name} costs.",
+        "In the {name}, mistakes are charged once in all.",
         "Charge the {name} once, however many mistakes there are.",
+        "For the {name}, take this off once, however many mistakes there are.",
+        "Count all mistakes in the {name} as one.",
     ),
 }
 _MEANT = {  # aspect -> what counts as a mistake if it is weighed
