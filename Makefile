@@ -108,13 +108,21 @@ scout: .venv/ready
 	$(QUOTED) -n 6000 --seed 21 --padding 15 --out $(DATA)/scenes-quoted
 	$(QUOTED) -n 1500 --seed 22 --padding 15 --domain text --out $(DATA)/text-quoted
 	$(QUOTED) -n 900 --seed 23 --pairs --out $(DATA)/pairs-quoted
+	$(RULED) -n 30000 --seed 31 --padding 15 --out $(DATA)/rubrics-more
+	$(RULED) -n 14000 --seed 32 --padding 15 --domain text --out $(DATA)/rubrics-text-more
+	$(RULED) -n 3000 --seed 33 --pairs --out $(DATA)/rubrics-pairs-more
+	$(RULED) -n 1200 --seed 35 --pairs --domain text --out $(DATA)/rubrics-text-pairs-more
+	$(QUOTED) -n 3000 --seed 41 --padding 15 --out $(DATA)/scenes-quoted-more
+	$(QUOTED) -n 1500 --seed 42 --padding 15 --domain text --out $(DATA)/text-quoted-more
+	$(QUOTED) -n 900 --seed 43 --pairs --out $(DATA)/pairs-quoted-more
 	$(BIN)/dikast train new --config recipes/scout-cpu/2-grade.yaml --later recipes/scout-cpu/4-rubrics.yaml --most 1500 --out build/scout/init
 	$(BIN)/dikast train look --config recipes/scout-cpu/0-look.yaml
 	$(TWO) --config recipes/scout-cpu/1-talk.yaml
 	$(TWO) --config recipes/scout-cpu/2-grade.yaml
 	$(TWO) --config recipes/scout-cpu/3-words.yaml
 	$(ONE) --config recipes/scout-cpu/4-rubrics.yaml
-	$(BIN)/dikast train release build/scout/4-rubrics/model --out build/scout/model
+	$(TWO) --config recipes/scout-cpu/5-rules.yaml
+	$(BIN)/dikast train release build/scout/5-rules/model --out build/scout/model
 RULED := $(BIN)/dikast world teach --version 4 --quote --reference 25 --workers 2
 QUOTED := $(BIN)/dikast world teach --version 3 --quote --reference 25 --workers 2
 # Memory once taken is kept (glibc gives large blocks back at once), and kernels for every length of row: a third faster.
@@ -129,9 +137,10 @@ scout-twins: .venv/ready
 	$(BIN)/python -m benchmarks.twins
 	for twin in $(TWINS); do for stage in 2-grade 3-words; do \
 	  $(TWO) --config build/scout/twins/$$twin/$$stage.yaml || exit 1; done; \
-	  $(ONE) --config build/scout/twins/$$twin/4-rubrics.yaml || exit 1; done
+	  $(ONE) --config build/scout/twins/$$twin/4-rubrics.yaml || exit 1; \
+	  $(TWO) --config build/scout/twins/$$twin/5-rules.yaml || exit 1; done
 
-# `scout` on one GPU, about 25 minutes, larger and on every domain; never run so far. Each piece stops after eight minutes
+# `scout` on one GPU, larger and on every domain; never run so far. Each piece stops after eight minutes
 # and the next one goes on from its checkpoint.
 GPU_DATA := build/scout-gpu/data
 scout-gpu: .venv/ready
@@ -141,12 +150,17 @@ scout-gpu: .venv/ready
 	  $(BIN)/dikast world teach -n 50000 --seed 3 --domain $$domain --pairs --workers 16 --out $(GPU_DATA)/$$domain-pairs \
 	  || exit 1; done
 	$(BIN)/dikast world teach -n 15000 --seed 6 --reference 25 --padding 50 --workers 16 --out $(GPU_DATA)/scenes-padded
-	$(BIN)/dikast train new --size small --config recipes/scout-gpu/2-grade.yaml --most 3000 --out build/scout-gpu/init
+	for domain in scenes text; do \
+	  $(RULED_GPU) -n 200000 --seed 11 --domain $$domain --padding 15 --out $(GPU_DATA)/rubrics-$$domain && \
+	  $(RULED_GPU) -n 50000 --seed 13 --domain $$domain --pairs --out $(GPU_DATA)/rubrics-$$domain-pairs \
+	  || exit 1; done
+	$(BIN)/dikast train new --size small --config recipes/scout-gpu/2-grade.yaml --later recipes/scout-gpu/4-rubrics.yaml --most 3000 --out build/scout-gpu/init
 	$(BIN)/dikast train look --config recipes/scout-gpu/0-look.yaml
-	for stage in 1-talk 2-grade 3-words; do \
+	for stage in 1-talk 2-grade 3-words 4-rubrics; do \
 	  until [ -f build/scout-gpu/$$stage/model/config.json ]; do \
 	    $(BIN)/dikast train sft --config recipes/scout-gpu/$$stage.yaml || exit 1; done; done
-	$(BIN)/dikast train release build/scout-gpu/3-words/model --out build/scout-gpu/model
+	$(BIN)/dikast train release build/scout-gpu/4-rubrics/model --out build/scout-gpu/model
+RULED_GPU := $(BIN)/dikast world teach --version 4 --quote --reference 25 --workers 16
 
 # A judge as the only teacher: arms that differ in the judge alone, three seeds. Whatever is finished is kept, and the same
 # command goes on.

@@ -12,6 +12,7 @@ from dikast.core.media import load_image
 from dikast.core.part import text_of
 from dikast.core.records import read_items
 from dikast.engines.base import Request
+from dikast.engines.local.source import ModelSource
 from dikast.engines.scout import Scout
 from dikast.lab.experiment import load_experiment
 from dikast.lab.findings import findings
@@ -26,11 +27,26 @@ from lab_experiments import TRAIN, written
 
 def test_names_are_those_of_the_version_before() -> None:
     """So that its folders are gone on with. The names are those that 0a23c539 gave."""
-    given = runs_of(load_experiment("references"), (1,))["given", 1, "scenes"]
-    assert (given.name, given.items.name, given.judge) == ("d8eeeb89e090", "90f0fd935d53", None)
+    assert runs_of(load_experiment("references"), (1,))["given", 1, "scenes"].items.name == "90f0fd935d53"
     taught = runs_of(load_experiment("larger-judges"), (1,))["middle", 1, "fresh"]
     assert taught.judge is not None
     assert (taught.name, taught.items.name, taught.judge.name) == ("0b7704e49c87", "fdc71b3d7e43", "10fa7191471f")
+
+
+def test_another_scout_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a lab that was begun with other weights does not mix two judges."""
+
+    def names() -> list[str]:
+        given = runs_of(load_experiment("references"), (1,))["given", 1, "scenes"]
+        taught = runs_of(load_experiment("a-a-taught"), (1,))
+        judges = [stage.judge.name for stage in taught.values() if stage.judge is not None]
+        assert judges
+        return [given.name, *judges]
+
+    before = names()
+    assert names() == before
+    monkeypatch.setattr(ModelSource, "identity", lambda self: {"weights": "others"})
+    assert not set(names()) & set(before)
 
 
 def test_items_of_a_world_that_draws_others_now_are_drawn_anew(monkeypatch: pytest.MonkeyPatch) -> None:

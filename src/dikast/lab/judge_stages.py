@@ -17,6 +17,7 @@ from dikast.core.runs.current_verdicts import load_keys
 from dikast.core.runs.examine import examine_run
 from dikast.core.runs.run_files import KEYS, SUMMARY, VERDICTS, write_checked
 from dikast.engines import scout
+from dikast.engines.local.source import ModelSource
 from dikast.lab.experiment import Arm, Experiment, Taught
 from dikast.lab.gold_feedback import GoldFeedback
 from dikast.lab.nano import nano
@@ -40,7 +41,8 @@ class JudgeStage:
     def name(self) -> str:
         """The name by everything that determines the judge."""
         parts = [{**as_before(each), "of": stage.name} for each, stage in self._data()]
-        return named(parts, dict(self.arm.train), dataclasses.asdict(self.arm.budget), self.draw, self.root)
+        train = {key: _with_weights(value) for key, value in self.arm.train.items()}
+        return named(parts, train, dataclasses.asdict(self.arm.budget), self.draw, self.root)
 
     @property
     def draw(self) -> int:
@@ -173,6 +175,11 @@ class MergeStage:
             merge(models, self.model(out), Recipe(self.method, (1.0,) * len(models)), base=base)
 
 
+def _with_weights(value: Any) -> Any:
+    """`scout` with a fingerprint of its weights, which differ between versions of Dikast; anything else as it is."""
+    return f"scout {ModelSource(scout.folder()).identity()['weights']}" if value == "scout" else value
+
+
 def _mean_length(config: Any) -> float:
     """Tokens of an example, prompt and reply, the mean over what is taught; prepares the examples."""
     from dikast.training.data.prepare import data_hash, prepare_shards
@@ -201,7 +208,7 @@ class RunStage:
     @property
     def name(self) -> str:
         """The name by everything that determines the verdicts."""
-        judge = self.judge.name if self.judge else self.arm.judge
+        judge = self.judge.name if self.judge else _with_weights(self.arm.judge)
         drawn = () if self.draws == 1 else (self.draws,)
         return named(judge, self.items.name, *map(repr, self._asked()), *drawn)
 

@@ -30,6 +30,7 @@ from dikast.worlds.sampling.response import Response, Sentence
 from dikast.worlds.sampling.rng import Stream
 from dikast.worlds.scoring.aspects import ASPECTS, points
 from dikast.worlds.scoring.penalty import Spec, subject_of
+from dikast.worlds.scoring.terms import Term
 from dikast.worlds.settings import Settings
 from dikast.worlds.truths import reference_text
 from dikast.worlds.write import Written, prepared, write_pictures
@@ -45,11 +46,14 @@ _MOST_LOOKED = 50  # samples that are drawn for each different rubric
 def worked(sample: Sample, which: int = 0, *, quote: bool = False) -> str:
     """The worked feedback on response `which`: findings with their costs, running totals, and the total.
 
-    quote: after each finding stand the names that the rubric has for what the claim is about, or `not weighed`.
+    quote: first stands what each name in a rubric of terms means, in the words of aspects. After each finding stand
+    what the claim is about, and whether each rule of the rubric counts it and what it costs by it; for other rubrics
+    the names that they have for it. `not weighed` where nothing counts it.
     """
     gold = sample.gold()
     one = gold if len(sample.responses) == 1 else gold["responses"][which]
-    lines, total = [], 0
+    lines, total = _rules(sample.spec) if quote else [], 0
+    paid: set[Term] = set()  # those under `once` that have cost something
     made = zip(one["claims"], sample.responses[which].claims, sample.graded[which].findings, strict=True)
     for claim, meant, finding in made:
         verdict = {"unsupported": "unclear"}.get(claim["verdict"], claim["verdict"])
@@ -58,7 +62,12 @@ def worked(sample: Sample, which: int = 0, *, quote: bool = False) -> str:
             evidence = worked_sum(meant, sample.graph) or evidence
         lines += [f"Claim: {claim['text']}", f"Evidence: {evidence}", f"Finding: {verdict}"]
         if quote:
-            lines[-1] += f", {' and '.join(names_for(meant, sample.spec)) or NOT_WEIGHED}"
+            far = " far" if finding.metric >= ASPECTS[meant.aspect].far else ""
+            checked = [_checked(term, meant, finding.metric, term in paid) for term in sample.spec.terms]
+            paid |= {term for term in sample.spec.terms if term.rule == "once" and term.points(meant, finding.metric)}
+            weighed = [] if names_for(meant, sample.spec) else [NOT_WEIGHED]
+            about = " ".join((meant.aspect, *map(str, meant.args)))
+            lines[-1] += f"{far}, {', '.join([about, *(checked or names_for(meant, sample.spec)), *weighed])}"
         if claim["cost"]:
             total += claim["cost"]
             lines[-1] += f", {claim['cost']} lost, {total} in all"
@@ -66,6 +75,28 @@ def worked(sample: Sample, which: int = 0, *, quote: bool = False) -> str:
         total += lost
         lines.append(f"{name}: {said}" + (f", {lost} lost, {total} in all" if lost else ""))
     return "\n".join([*lines, f"Lost: {total}"])
+
+
+def _rules(spec: Spec) -> list[str]:
+    """What each name in a rubric of terms means, and what a mistake costs by it."""
+    if not spec.terms:
+        return []
+    whole = zip(spec.names, spec.weights, strict=True)
+    return [
+        *(f"Rule: {term.name}: {_meant(term)}" for term in spec.terms),
+        *(f"Rule: {called}: {name} {weight}" for called, (name, weight) in whole),
+    ]
+
+
+def _meant(term: Term) -> str:
+    return f"{term.kind or 'all'} {term.word or 'all'} {term.rule} {term.weight}"
+
+
+def _checked(term: Term, claim: Claim, metric: int, paid: bool) -> str:
+    """Whether a term counts a claim, and what it costs by it: nothing if the term costs once and that is `paid`."""
+    if not term.covers(claim):
+        return f"{_meant(term)} no"
+    return f"{_meant(term)} counts {0 if paid else term.weight * term.points(claim, metric)}"
 
 
 def names_for(claim: Claim, spec: Spec) -> list[str]:
