@@ -115,7 +115,7 @@ scout: .venv/ready
 	$(QUOTED) -n 3000 --seed 41 --padding 15 --out $(DATA)/scenes-quoted-more
 	$(QUOTED) -n 1500 --seed 42 --padding 15 --domain text --out $(DATA)/text-quoted-more
 	$(QUOTED) -n 900 --seed 43 --pairs --out $(DATA)/pairs-quoted-more
-	$(BIN)/dikast train new --config recipes/scout-cpu/2-grade.yaml --later recipes/scout-cpu/4-rubrics.yaml --most 1500 --out build/scout/init
+	$(BIN)/dikast train new --config recipes/scout-cpu/2-grade.yaml --later recipes/scout-cpu/4-rubrics.yaml --later recipes/scout-cpu/5-rules.yaml --most 1500 --out build/scout/init
 	$(BIN)/dikast train look --config recipes/scout-cpu/0-look.yaml
 	$(TWO) --config recipes/scout-cpu/1-talk.yaml
 	$(TWO) --config recipes/scout-cpu/2-grade.yaml

@@ -295,6 +295,20 @@ def test_a_pair_whose_names_are_ambiguous_keeps_its_order(tiny: Callable[[str], 
     assert [each.id for each in found] == ["p/pairwise/0-1"]
 
 
+def test_lessons_about_a_pair_stand_in_the_order_shown(tiny: Callable[[str], Path], tmp_path: Path) -> None:
+    told = "First\nClaim: Oder.\nFinding: right\nGrade: A\nSecond\nClaim: Elbe.\nFinding: wrong\nGrade: B"
+    turned = "First\nClaim: Elbe.\nFinding: wrong\nGrade: B\nSecond\nClaim: Oder.\nFinding: right\nGrade: A"
+    assert (exchanged(told), exchanged(turned)) == (turned, told)  # a B is a grade, no response
+    assert exchanged(f"Both are short.\n{told}") == f"Both are short.\n{turned}"
+    pair = Item.of("Name a river in Poland.", responses=["Oder.", "Elbe."], id="p", rubric="helpfulness",
+                   gold={"preference": "a", "feedback": told})  # fmt: skip
+    write_items(tmp_path / "x.jsonl", [pair])
+    config = config_of(tiny("llava"), formats=["scout-pairs"], augment={"swap": "both"})
+    found = {each.id: each.reply for each in examples(config, str(tmp_path / "x.jsonl"))}
+    assert found["p/scout-pairs/0-1"].text == f"{told}\nVerdict: first"
+    assert found["p/scout-pairs/1-0"].text == f"{turned}\nVerdict: second"
+
+
 def test_a_pair_without_scores_is_compared_and_not_graded(tiny: Callable[[str], Path], tmp_path: Path) -> None:
     pair = Item.of("Name a river.", responses=["The Oder.", "Berlin."], id="p", rubric="helpfulness",
                    gold={"preference": "a", "feedback": "Only response A names a river."})  # fmt: skip
