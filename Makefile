@@ -150,9 +150,9 @@ scout-gpu: .venv/ready
 	  $(BIN)/dikast world teach -n 50000 --seed 3 --domain $$domain --pairs --workers 16 --out $(GPU_DATA)/$$domain-pairs \
 	  || exit 1; done
 	$(BIN)/dikast world teach -n 15000 --seed 6 --reference 25 --padding 50 --workers 16 --out $(GPU_DATA)/scenes-padded
-	for domain in scenes text; do \
-	  $(RULED_GPU) -n 200000 --seed 11 --domain $$domain --padding 15 --out $(GPU_DATA)/rubrics-$$domain && \
-	  $(RULED_GPU) -n 50000 --seed 13 --domain $$domain --pairs --out $(GPU_DATA)/rubrics-$$domain-pairs \
+	for domain in scenes text plates clips pictures retouch; do \
+	  $(RULED_GPU) -n 100000 --seed 11 --domain $$domain --padding 15 --out $(GPU_DATA)/rubrics-$$domain && \
+	  $(RULED_GPU) -n 20000 --seed 13 --domain $$domain --pairs --out $(GPU_DATA)/rubrics-$$domain-pairs \
 	  || exit 1; done
 	$(BIN)/dikast train new --size small --config recipes/scout-gpu/2-grade.yaml --later recipes/scout-gpu/4-rubrics.yaml --most 3000 --out build/scout-gpu/init
 	$(BIN)/dikast train look --config recipes/scout-gpu/0-look.yaml

@@ -299,7 +299,8 @@ def test_lessons_about_a_pair_stand_in_the_order_shown(tiny: Callable[[str], Pat
     told = "First\nClaim: Oder.\nFinding: right\nGrade: A\nSecond\nClaim: Elbe.\nFinding: wrong\nGrade: B"
     turned = "First\nClaim: Elbe.\nFinding: wrong\nGrade: B\nSecond\nClaim: Oder.\nFinding: right\nGrade: A"
     assert (exchanged(told), exchanged(turned)) == (turned, told)  # a B is a grade, no response
-    assert exchanged(f"Both are short.\n{told}") == f"Both are short.\n{turned}"
+    prose = "First\nResponse A names the river.\nSecond\nResponse B does not.\nSo A is better."
+    assert exchanged(prose) == "First\nResponse B names the river.\nSecond\nResponse A does not.\nSo B is better."
     pair = Item.of("Name a river in Poland.", responses=["Oder.", "Elbe."], id="p", rubric="helpfulness",
                    gold={"preference": "a", "feedback": told})  # fmt: skip
     write_items(tmp_path / "x.jsonl", [pair])

@@ -55,8 +55,12 @@ def test_a_recipe_runs_from_worlds_to_a_judge(name: str, target: str, size: str,
         domain = folder.partition("-")[0]
         known = next((each for each in folder.split("-") if each in DOMAINS), "scenes")
         settings = Settings(domain=known, seed=1, responses=2 if pairs else 1, version=4 if domain == "rubrics" else 3)
-        write_lessons(settings, 6, data / folder, reference=25, padding=50, only_talk=domain == "talk")
-    new_judge(load_config(recipes / "2-grade.yaml"), tmp_path / "build" / target / "init", SIZES[size], most=6)
+        quote = domain == "rubrics" or "quoted" in folder
+        write_lessons(settings, 6, data / folder, reference=25, padding=50, only_talk=domain == "talk", quote=quote)
+    later = [load_config(recipes / f"{each}.yaml") for each in re.findall(r"--later \S+/([\w-]+)\.yaml", commands)]
+    assert later
+    init = tmp_path / "build" / target / "init"
+    new_judge(load_config(recipes / "2-grade.yaml"), init, SIZES[size], most=6, later=later)
     assert look(load_config(recipes / "0-look.yaml"))["steps"] == 1
     for stage in (*stages, last):
         assert sft(load_config(recipes / f"{stage}.yaml"))["complete"]

@@ -33,18 +33,20 @@ _BEFORE = re.compile(
 )
 
 
-_SECTIONS = re.compile(r"(?P<before>\A|\A.*?\n)First\n(?P<one>.*?)\nSecond\n(?P<other>.*)\Z", re.S)  # as lessons have
+_SECTIONS = re.compile(  # as lessons have them
+    r"\AFirst\n(?P<one>.*?\nGrade: [^\n]+)\nSecond\n(?P<other>.*\nGrade: [^\n]+)\Z", re.S
+)
 
 
 def exchanged(text: str) -> str:
     """`text` about a pair of responses as it reads once they change places: A for B, first for second, 1 for 2.
 
     Names are known by their nouns (`response A`, `Assistant 2`, `the second answer`), by verbs (`A names`, `the first
-    is`), or as lone letters. A text that names neither response is returned as it is. Where each has a section, under
-    the lines `First` and `Second`, these change places, and nothing else is taken for a name: a B is a grade there.
+    is`), or as lone letters. A text that names neither response is returned as it is. Lessons have a section
+    for each, from the lines `First` and `Second` to its `Grade:`: these change places, and a B there is a grade.
     """
     if parts := _SECTIONS.match(text):
-        return f"{parts['before']}First\n{parts['other']}\nSecond\n{parts['one']}"
+        return f"First\n{parts['other']}\nSecond\n{parts['one']}"
     return _names().sub(_exchanged, text)
 
 

@@ -13,7 +13,7 @@ from dikast.worlds.scoring.aspects import ASPECTS
 from dikast.worlds.scoring.level_words import HELD_OUT, SEEN, TEMPLATES, levels
 from dikast.worlds.scoring.penalty import Spec
 from dikast.worlds.scoring.rubric_grammar import rubric_of
-from dikast.worlds.scoring.term_names import names
+from dikast.worlds.scoring.term_names import names, pattern_of
 from dikast.worlds.scoring.terms import Term, held_composition, held_pair, terms_cost
 from dikast.worlds.settings import Settings
 from dikast.worlds.teach import worked
@@ -78,6 +78,13 @@ def test_each_aspect_has_a_bank_of_names(kind: str) -> None:
         assert set(names(kind, about, "scenes", "all")) == {*seen, *held}
         known = {word for name in seen for word in name.split()}
         assert {word for name in held for word in name.split()} <= known
+
+
+def test_the_pattern_of_a_name() -> None:
+    assert pattern_of(Term("", "star", "each", 1, "claims naming a star"), "scenes") == "claims naming {w}"
+    red = Term("binding", "red", "each", 1, "paired colours where red is named")
+    assert pattern_of(red, "clips") == "paired colours where {w} is named"
+    assert pattern_of(Term("size", "", "each", 1, "sizes stated"), "scenes") == "sizes stated"
 
 
 def test_fifty_templates_of_levels() -> None:

@@ -109,7 +109,9 @@ def teach(
     padding: Annotated[int, typer.Option("--padding", help="Percent of lessons with added filler sentences.")] = 0,
     version: VersionOption = 3,
     rubrics: RubricsOption = 4,
-    quote: Annotated[bool, typer.Option("--quote", help="After each finding, quote what the rubric calls it.")] = False,
+    quote: Annotated[
+        bool, typer.Option("--quote", help="Check each claim by each rule of the rubric; version 3: quote it.")
+    ] = False,
     workers: Annotated[int, typer.Option("--workers", help="Number of processes; does not change the output.")] = 1,
 ) -> None:
     """Write training data for a small judge: items whose gold feedback checks claim by claim, or look-and-say."""

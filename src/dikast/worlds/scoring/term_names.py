@@ -101,7 +101,10 @@ def name_of(rng: Stream, term: Term, domain: str, wordings: str) -> str:
 
 def pattern_of(term: Term, domain: str) -> str:
     """The name of a term with `{w}` for what it is about: `hues where {w} is named`."""
-    return term.name.replace(_said(term.word, domain), "{w}") if term.word else term.name
+    if not term.word:
+        return term.name
+    before, said, after = term.name.rpartition(_said(term.word, domain))  # the last: "paired" has "red" in it, too
+    return f"{before}{{w}}{after}" if said else term.name
 
 
 @cache
