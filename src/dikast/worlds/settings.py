@@ -67,7 +67,7 @@ class Settings:
         """The version as records name it.
 
         4.1 draws other items than 4 did until 2026-11-24; 4.2 than 4.1, of text (notes) until 2026-11-26, of scenes
-        (what is left out) until 2026-11-29; 4.3 than both (names of aspects), from that day on.
+        (what is left out) until 2026-11-29. From that day on 4.3 words the rubrics otherwise, of the same items.
         """
         return "worlds/4.3" if self.version == 4 else f"worlds/{self.version}"
 

@@ -63,11 +63,11 @@ def worked(sample: Sample, which: int = 0, *, quote: bool = False) -> str:
         lines += [f"Claim: {claim['text']}", f"Evidence: {evidence}", f"Finding: {verdict}"]
         if quote:
             far = " far" if finding.metric >= ASPECTS[meant.aspect].far else ""
+            named = names_for(meant, sample.spec)
             checked = [_checked(term, meant, finding.metric, term in paid) for term in sample.spec.terms]
             paid |= {term for term in sample.spec.terms if term.rule == "once" and term.points(meant, finding.metric)}
-            weighed = [] if names_for(meant, sample.spec) else [NOT_WEIGHED]
             about = " ".join((meant.aspect, *map(str, meant.args)))
-            lines[-1] += f"{far}, {', '.join([about, *(checked or names_for(meant, sample.spec)), *weighed])}"
+            lines[-1] += f"{far}, {', '.join([about, *(checked or named), *([] if named else [NOT_WEIGHED])])}"
         if claim["cost"]:
             total += claim["cost"]
             lines[-1] += f", {claim['cost']} lost, {total} in all"

@@ -68,14 +68,14 @@ def test_thousands_of_terms_and_many_held_out() -> None:
     assert not held_pair(headings[0], headings[0])
 
 
-@pytest.mark.parametrize("kind", ["", *ASPECTS])
-def test_each_aspect_has_a_bank_of_names(kind: str) -> None:
+@pytest.mark.parametrize(("kind", "domain"), [("number", "plates"), *((kind, "scenes") for kind in ("", *ASPECTS))])
+def test_each_aspect_has_a_bank_of_names(kind: str, domain: str) -> None:
     for about in (False, True):
-        seen, held = names(kind, about, "scenes", "seen"), names(kind, about, "scenes", "held_out")
+        seen, held = names(kind, about, domain, "seen"), names(kind, about, domain, "held_out")
         assert 30 <= len(seen) + len(held) <= 60
         assert len(held) >= 5
         assert not set(seen) & set(held)
-        assert set(names(kind, about, "scenes", "all")) == {*seen, *held}
+        assert set(names(kind, about, domain, "all")) == {*seen, *held}
         known = {word for name in seen for word in name.split()}
         assert {word for name in held for word in name.split()} <= known
 
