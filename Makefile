@@ -154,6 +154,7 @@ scout-gpu: .venv/ready
 	  $(RULED_GPU) -n 100000 --seed 11 --domain $$domain --padding 15 --out $(GPU_DATA)/rubrics-$$domain && \
 	  $(RULED_GPU) -n 20000 --seed 13 --domain $$domain --pairs --out $(GPU_DATA)/rubrics-$$domain-pairs \
 	  || exit 1; done
+	$(RULED_GPU) -n 4000 --seed 14 --blank 100 --out $(GPU_DATA)/rubrics-blank
 	$(BIN)/dikast train new --size small --config recipes/scout-gpu/2-grade.yaml --later recipes/scout-gpu/4-rubrics.yaml --most 3000 --out build/scout-gpu/init
 	$(BIN)/dikast train look --config recipes/scout-gpu/0-look.yaml
 	for stage in 1-talk 2-grade 3-words 4-rubrics; do \

@@ -4,7 +4,9 @@ Items of worlds version 4, each response under four rubrics. Scores and gold are
 to the best. Every figure stands with what a judge has that ignores the rubric: without centring the correlation of gold
 with the share of right claims; centred and of contrast pairs what a judge has that knows the mean of gold over a
 response's rubrics and gives the nearest label of each scale. On one scale that is 0 and half. Intervals of the
-centred figure are over responses, and over what the split holds out: phrases, compositions or aspects.
+centred figure are over responses, and over what the split holds out: phrases, compositions or aspects. Scores are
+labels; *expected* ones are means over the probabilities of all labels, which hardly ever tie, so that beside the sign
+of their differences stands the floor with ties as half.
 
 `--domains scenes --splits wordings` measures a part; with `--keep FOLDER` a run that was stopped goes on.
 """
@@ -83,15 +85,18 @@ def figures(rows: Sequence[Graded]) -> Iterator[tuple[str, Estimate, str]]:
     floor = f"{np.corrcoef(right, gold)[0, 1]:.2f}"
     yield "Pearson", measure(score, gold, ["pearson"], HOW, group)["pearson"], floor
     best = f"{most_without(gold, group):.2f}"
-    yield "Pearson of expected scores", _expected(ok, gold, group), f"at most {best}"
+    expected = _expected(ok)
+    yield "Pearson, expected", measure(expected, gold, ["pearson"], HOW, group)["pearson"], f"at most {best}"
     same = _one_opinion(ok, gold, group)
     apart = f"{agreement_within(same, gold, group, HOW).value:.2f}"
     yield "centred by response", agreement_within(score, gold, group, HOW), apart
     over = f"centred, interval over {held.max() + 1:,} of what is held out"
     yield over, agreement_within(score, gold, group, HOW, held), apart
+    yield "centred, expected, interval as above", agreement_within(expected, gold, group, HOW, held), apart
     half = f"{right_orders(same, gold, group)[0].value:.2f}"
     yield "contrast pairs: right order, ties half", right_orders(score, gold, group)[0], half
     yield "contrast pairs: right sign", _signs(score, gold, group), f"{_signs(same, gold, group).value:.2f}"
+    yield "contrast pairs: right sign, expected", _signs(expected, gold, group), half
     found = list(charges(rows))
     for name, weighed in (("weighed", True), ("not weighed", False)):
         chosen = [(charged, row) for _, cost, charged, row in found if cost is weighed]
@@ -108,11 +113,10 @@ def _one_opinion(ok: Sequence[Graded], gold: Any, group: Any) -> Any:
     return np.ceil(means * steps - 0.5 - 1e-9) / steps
 
 
-def _expected(ok: Sequence[Graded], gold: Any, group: Any) -> Estimate:
-    told = [replace(r.verdict, score=r.verdict.expected if r.verdict.expected is not None else r.verdict.score)
-            for r in ok]  # fmt: skip
-    score = np.array([r._replace(verdict=verdict).score for r, verdict in zip(ok, told, strict=True)])
-    return measure(score, gold, ["pearson"], HOW, group)["pearson"]
+def _expected(ok: Sequence[Graded]) -> Any:
+    """The expected score of each row, its label where the judge told no probabilities."""
+    told = [r.verdict.score if r.verdict.expected is None else r.verdict.expected for r in ok]
+    return np.array([r._replace(verdict=replace(r.verdict, score=s)).score for r, s in zip(ok, told, strict=True)])
 
 
 def _signs(score: Any, gold: Any, group: Any) -> Estimate:

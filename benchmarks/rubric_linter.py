@@ -21,6 +21,8 @@ _DOUBLED = re.compile(r"\b(\w+) \1\b", re.I)
 _STIFF = re.compile(r"\bthe (the|a|an|how|what|which|where|when|all|one)\b", re.I)
 _ARTICLE = re.compile(r"\ba [aeiou]\w|\ban [^aeiou\W]")
 _PLURAL = re.compile(r"\b1 points\b|\b(?:[02-9]|\d\d+) point\b")
+_ODD = re.compile(r"lost by|in all of it|anywhere in it|this once|take this off|on words|asked-for| alone\.")
+_PATTERNS = {"doubled word": _DOUBLED, "stiff article": _STIFF, "article": _ARTICLE, "odd words": _ODD}
 _UNITS = {  # what a text must say when it measures so
     "on the colour wheel": "The colour wheel is red,",
     "the size is 2 steps": "small, medium and large, one step apart",
@@ -36,9 +38,7 @@ def faults(sample: Sample) -> Iterator[str]:
     """What is wrong with the rubric's text, by rule."""
     text, spec = sample.rubric.criterion, sample.spec
     names = [term.name for term in spec.terms] + list(spec.names)
-    for rule, pattern in (("doubled word", _DOUBLED), ("stiff article", _STIFF), ("article", _ARTICLE)):
-        if pattern.search(text):
-            yield rule
+    yield from (rule for rule, pattern in _PATTERNS.items() if pattern.search(text))
     if _PLURAL.search(text) or any(_PLURAL.search(told) for _, told in sample.rubric.levels):
         yield "plural"
     if "{" in text or "  " in text or not text[0].isupper() or text[-1] not in ".:?" or re.search(r"[.?] [a-z]", text):

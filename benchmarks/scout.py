@@ -24,7 +24,6 @@ from dikast.audit.statistics.intervals import Resampling, clusters_of, mean_esti
 from dikast.core.records.items import read_items
 from dikast.core.verdict import Status, Verdict
 from dikast.judging.judge import Judge
-from dikast.worlds.domains.scene_graph import Scene
 from dikast.worlds.domains.text_only import GivenText
 from dikast.worlds.make import Maker
 from dikast.worlds.sample import Sample
@@ -120,7 +119,7 @@ def evidence(bench: Bench, domain: str, n: int) -> None:
     maker, bases, blanks, swaps = bench.maker(domain, "fresh", form=0, edits=False), [], [], []
     for i in range(n):
         bases.append(base := maker.sample(i))
-        graph = Scene(base.graph.grid, [], seed=base.graph.seed) if domain == "scenes" else GivenText()
+        graph = base.graph.emptied() if domain == "scenes" else GivenText()
         blanks.append(replace(base, graph=graph))
         swaps.append(replace(base, graph=maker.sample(i + 10**6).graph))
     plain = list(bench.graded(bases))

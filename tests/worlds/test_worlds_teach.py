@@ -1,5 +1,6 @@
 """Lessons agree with the gold, and their points add up."""
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -227,6 +228,24 @@ def test_written_lessons_are_records_and_the_number_of_workers_changes_nothing(t
     assert all(Path(image.root, image.source).is_file() for item in items for image in item.images)
 
 
+def test_on_an_empty_picture_no_evidence_names_a_thing(tmp_path: Path) -> None:
+    settings = Settings(seed=4, version=4)
+    full = [*read_items(str(write_lessons(settings, 24, tmp_path / "full", quote=True).files[0]))]
+    some = [*read_items(str(write_lessons(settings, 24, tmp_path / "some", quote=True, blank=40).files[0]))]
+    emptied = [(a, b) for a, b in zip(full, some, strict=True) if a.id != b.id]
+    assert 0 < len(emptied) < 24
+    for before, after in emptied:
+        assert (after.id, after.response) == (f"{before.id}-blank", before.response)
+        assert after.meta["scene"]["things"] == after.meta["scene"]["covers"] == []
+        sizes = [Path(image.root, image.source).stat().st_size for image in (*before.images, *after.images)]
+        assert sizes[1] < sizes[0]
+        evidence = re.findall(r"^Evidence: (.*)", after.gold["feedback"], re.M)
+        assert evidence
+        assert all(part.endswith((" nothing", " empty")) for line in evidence for part in line.split(" against "))
+    told = json.loads((tmp_path / "some" / "world.json").read_text())
+    assert told["blank"] == 40
+
+
 def test_what_cannot_be_taught_is_told(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="only the domain 'scenes' has rows of talk, not 'text'"):
         write_lessons(Settings(domain="text"), 2, tmp_path, only_talk=True)
@@ -234,6 +253,10 @@ def test_what_cannot_be_taught_is_told(tmp_path: Path) -> None:
         write_lessons(Settings(), 2, tmp_path, reference=101)
     with pytest.raises(UserError, match="padding: expected a percentage from 0 to 100, got -1"):
         write_lessons(Settings(), 2, tmp_path, padding=-1)
+    with pytest.raises(UserError, match="blank: only the domain 'scenes' has empty pictures, not 'text'"):
+        write_lessons(Settings(domain="text"), 2, tmp_path, blank=5)
+    with pytest.raises(UserError, match="blank: expected a percentage from 0 to 100, got 200"):
+        write_lessons(Settings(), 2, tmp_path, blank=200)
 
 
 def test_lessons_of_version_4_share_rubrics_about_their_responses(tmp_path: Path) -> None:

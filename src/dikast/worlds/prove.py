@@ -14,7 +14,6 @@ from dikast.worlds.domains.image_edits import Retouched
 from dikast.worlds.domains.paraphrases import INJECTIONS
 from dikast.worlds.domains.protocol import DRAWN
 from dikast.worlds.domains.registry import DOMAINS
-from dikast.worlds.domains.scene_graph import Scene
 from dikast.worlds.domains.text_only import GivenText
 from dikast.worlds.make import Maker
 from dikast.worlds.sample import Sample
@@ -180,8 +179,8 @@ def _evidence(seed: int, times: int) -> Part:
     Blanking never raises the score: rubrics under which it would are skipped.
     """
     blank: dict[str, Callable[[Sample], object]] = {
-        "scenes": lambda sample: Scene(sample.graph.grid, [], seed=sample.graph.seed),
-        "pictures": lambda sample: Scene(sample.graph.grid, [], seed=sample.graph.seed),
+        "scenes": lambda sample: sample.graph.emptied(),
+        "pictures": lambda sample: sample.graph.emptied(),
         "text": lambda sample: GivenText(),
         "charts": lambda sample: replace(sample.graph, values={}),
         "plates": lambda sample: replace(sample.graph, plates=[], table=[]),

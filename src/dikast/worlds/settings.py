@@ -67,9 +67,10 @@ class Settings:
         """The version as records name it.
 
         4.1 draws other items than 4 did until 2026-11-24; 4.2 than 4.1, of text (notes) until 2026-11-26, of scenes
-        (what is left out) until 2026-11-29. From that day on 4.3 words the rubrics otherwise, of the same items.
+        (what is left out) until 2026-11-29. 4.3 words the rubrics otherwise, of the same items, and 4.4 some names and
+        rules.
         """
-        return "worlds/4.3" if self.version == 4 else f"worlds/{self.version}"
+        return "worlds/4.4" if self.version == 4 else f"worlds/{self.version}"
 
     def the_domain(self) -> Domain:
         """The domain by name."""

@@ -175,6 +175,11 @@ def padded(sample: Sample, rng: Stream) -> Sample:
     return replace(sample, responses=tuple(map(longer, sample.responses)))
 
 
+def blanked(sample: Sample) -> Sample:
+    """`sample` with an empty scene in place of its own; the gold follows the empty one."""
+    return sample.but(name="blank", graph=sample.graph.emptied(), shown="")
+
+
 def _sentence(text: str) -> str:
     return text[0].upper() + text[1:] + "."
 
@@ -245,6 +250,7 @@ def write_lessons(
     *,
     reference: int = 0,
     padding: int = 0,
+    blank: int = 0,
     only_talk: bool = False,
     quote: bool = False,
     rubrics: int = 0,
@@ -253,24 +259,27 @@ def write_lessons(
 ) -> Written:
     """Write lessons 0 to n - 1 to `out`: `items-00000.jsonl` ... (`talk-00000.jsonl` ...), pictures, `world.json`.
 
-    reference, padding: percent of the lessons that have one, and that are `padded`. rubrics: how many different ones
-    the lessons have between them, each lesson one of these by chance, from version 4 on one that weighs a claim of the
-    response; 0 is as many as the world draws. The number of workers changes nothing. UserError for settings that
-    cannot be met, for talk about anything but scenes, and for a folder that holds something else.
+    reference, padding, blank: percent of the lessons that have one, are `padded`, and are `blanked`. rubrics: how many
+    different ones the lessons have between them, each lesson one of these by chance, from version 4 on one that weighs
+    a claim of the response; 0 is as many as the world draws. The number of workers changes nothing. UserError for
+    settings that cannot be met, for talk or blanks of anything but scenes, and for a folder that holds something else.
     """
     if n < 1 or workers < 1 or shard < 1:
         raise UserError(f"n, workers and shard: must be 1 or more, got {n}, {workers} and {shard}")
-    for name, percent in (("reference", reference), ("padding", padding)):
+    for name, percent in (("reference", reference), ("padding", padding), ("blank", blank)):
         if not 0 <= percent <= 100:
             raise UserError(f"{name}: expected a percentage from 0 to 100, got {percent}")
     if only_talk and settings.domain != "scenes":
         raise UserError(f"talk: only the domain 'scenes' has rows of talk, not {settings.domain!r}")
+    if blank and settings.domain != "scenes":
+        raise UserError(f"blank: only the domain 'scenes' has empty pictures, not {settings.domain!r}")
     about = {"lessons": 1, "reference": reference, "padding": padding, "talk": only_talk, "n": n, "shard": shard}
     about |= {"quote": True} if quote else {}
+    about |= {"blank": blank} if blank else {}
     about |= {"different rubrics": rubrics} if rubrics else {}
     shared = _first_rubrics(settings, rubrics) if rubrics else ()
     with prepared(out, {**settings.to_json(), **about, "version": settings.generator}) as folder:
-        task = partial(_shard, settings, folder, n, shard, _Shares(reference, padding, quote, shared), only_talk)
+        task = partial(_shard, settings, folder, n, shard, _Shares(reference, padding, blank, quote, shared), only_talk)
         starts = range(0, n, shard)
         if workers == 1 or len(starts) == 1:
             return Written(tuple(map(task, starts)), n)
@@ -279,12 +288,13 @@ def write_lessons(
 
 
 class _Shares(NamedTuple):
-    """Percent of the lessons that have a reference, and that are padded; whether they quote the rubric; the rubrics
-    that they have, () for those that are drawn with them.
+    """Percent of the lessons that have a reference, are padded, and are blanked; whether they quote the rubric; the
+    rubrics that they have, () for those that are drawn with them.
     """
 
     reference: int
     padding: int
+    blank: int = 0
     quote: bool = False
     rubrics: tuple[Spec, ...] = ()
 
@@ -329,6 +339,9 @@ def _records(samples: Iterable[Sample], folder: Path, shares: _Shares, only_talk
             key = (sample.settings.seed, sample.settings.domain, sample.index)
             drawn, pad = Stream("reference", *key).chance(shares.reference), Stream("padding", *key)
             made = padded(sample, pad) if pad.chance(shares.padding) else sample
+            if Stream("blank", *key).chance(shares.blank):
+                made = blanked(made)
+                write_pictures(made, folder)
             if shares.rubrics:
                 made = replace(made, spec=Stream("rubrics", *key).pick(_about(made, shares.rubrics)), rivals=())
             yield item_to(lesson(made, reference=drawn, quote=shares.quote))

@@ -110,6 +110,7 @@ def test_the_linter_finds_nothing_in_ten_thousand_rubrics() -> None:
         ("costs double", "is special", ""),
         (" The colour wheel is red", " Wheel red", "unit undefined: on the colour wheel"),
         ("1 for sizes", "for sizes", "cost unsaid"),
+        ("Judge the", "Points are lost by the", "odd words"),
     ],
 )
 def test_the_linter_finds_planted_faults(old: str, new: str, fault: str) -> None:

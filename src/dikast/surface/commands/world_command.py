@@ -107,6 +107,9 @@ def teach(
     ] = False,
     reference: Annotated[int, typer.Option("--reference", help="Percent of lessons with a reference answer.")] = 0,
     padding: Annotated[int, typer.Option("--padding", help="Percent of lessons with added filler sentences.")] = 0,
+    blank: Annotated[
+        int, typer.Option("--blank", help="Percent of lessons about an empty picture: nothing said of it is there.")
+    ] = 0,
     version: VersionOption = 3,
     rubrics: RubricsOption = 4,
     quote: Annotated[
@@ -122,8 +125,9 @@ def teach(
         domain=domain, split=split, seed=seed, responses=2 if pairs else 1, version=version, rubrics=rubrics
     )
     written = write_lessons(
-        settings, n, out, reference=reference, padding=padding, only_talk=talk, quote=quote, workers=workers
-    )
+        settings, n, out, reference=reference, padding=padding, blank=blank, only_talk=talk, quote=quote,
+        workers=workers,
+    )  # fmt: skip
     echo(f"{written.items} lessons in {out}")
 
 

@@ -64,6 +64,10 @@ class Scene:
         value["covers"] = [list(cell) for cell in self.covers]
         return value
 
+    def emptied(self) -> "Scene":
+        """The same ground with nothing on it."""
+        return Scene(self.grid, [], seed=self.seed)
+
 
 def legal(colour: str, shape: str, pairs: str) -> bool:
     """Whether the split allows this pair in scenes and claims."""

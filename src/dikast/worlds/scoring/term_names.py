@@ -64,11 +64,11 @@ _ANY = (
 )  # fmt: skip
 _IN_ANSWER = (
     "{n}", "{n} in the answer", "{n} in the response", "{n} in the reply", "{n} in what is said",
-    "{n} in the whole answer", "{n} in all of it", "{n} anywhere in it",
+    "{n} in the whole answer", "{n} anywhere in the answer", "{n} anywhere in the reply",
 )  # fmt: skip
 _IN_PICTURE = (
     "{n}", "{n} in the picture", "{n} in the result", "{n} in the new picture", "{n} in the edited picture",
-    "{n} in the whole picture", "{n} in all of it", "{n} anywhere in it",
+    "{n} in the whole picture", "{n} anywhere in the picture", "{n} anywhere in the result",
 )  # fmt: skip
 _ASKED = (
     "{n}", "{n} given", "{n} stated", "{n} set", "{n} laid down", "{n} to keep", "{n} to be kept",
@@ -89,8 +89,8 @@ _FORM: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {  # aspect of the w
         ("contradictions", "conflicting sentences", "sentences in conflict", "sentences that contradict"),
         _IN_ANSWER,
     ),
-    "format": (("layout rules", "layout", "asked-for layout", "rules of layout"), _ASKED),
-    "length": (("limits on words", "word limit", "limit on words", "length limit"), _ASKED),
+    "format": (("layout rules", "layout", "rules on layout", "rules of layout"), _ASKED),
+    "length": (("word limits", "word limit", "limit on length", "length limit"), _ASKED),
 }
 
 
