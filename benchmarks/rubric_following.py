@@ -62,10 +62,15 @@ def graded(judge: Judge, domain: str, split: str, seed: int, n: int, keep: str =
     return [Graded(each, found[each.id], each.meta()[by]) for each in samples]
 
 
+def said_of(verdict: Verdict) -> dict[str, tuple[str, str]]:
+    """What a reply in the claims format says of each claim: the finding's word, and what follows it."""
+    return {" ".join(text.split()): (word, rest) for text, word, rest in _FINDING.findall(verdict.raw)}
+
+
 def charges(rows: Sequence[Graded]) -> Iterator[tuple[str, bool, bool, int]]:
     """Of every wrong claim that the judge found: aspect, whether it costs, whether it was charged, its row."""
     for number, (sample, verdict, _) in enumerate(rows):
-        told = {" ".join(text.split()): (verdict_, rest) for text, verdict_, rest in _FINDING.findall(verdict.raw)}
+        told = said_of(verdict)
         gold = sample.gold()["claims"]
         for claim, meant in zip(gold, sample.responses[0].claims, strict=True):
             weighed = any(term.covers(meant) for term in sample.spec.terms)
