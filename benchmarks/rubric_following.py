@@ -37,7 +37,7 @@ from dikast.worlds.settings import Settings
 SPLITS = ("fresh", "wordings", "combinations", "aspects")
 HOW = Resampling(1000, 0.95, 0)
 _FINDING = re.compile(r"^Claim: (.*)\n(?:Evidence: .*\n)?Finding: (\w+)(.*)$", re.M)
-_LOST = re.compile(r"\b(\d+) lost\b")
+LOST = re.compile(r"\b(\d+) lost\b")
 
 
 class Graded(NamedTuple):
@@ -77,7 +77,7 @@ def charges(rows: Sequence[Graded]) -> Iterator[tuple[str, bool, bool, int]]:
             finding = told.get(" ".join(claim["text"].split()))
             if claim["verdict"] == "right" or finding is None or weighed != bool(claim["cost"]):
                 continue  # a term under which only what is far off costs says nothing here
-            yield claim["aspect"], weighed, bool(_LOST.search(finding[1])), number
+            yield claim["aspect"], weighed, bool(LOST.search(finding[1])), number
 
 
 def figures(rows: Sequence[Graded]) -> Iterator[tuple[str, Estimate, str]]:

@@ -9,17 +9,15 @@ four items share a response and its picture, so they are somewhat too narrow.
 """
 
 import argparse
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from benchmarks.rubric_following import Graded, graded, said_of
+from benchmarks.rubric_following import LOST, Graded, graded, said_of
 from dikast.audit.statistics.intervals import rate
 from dikast.core.verdict import Status
 from dikast.judging.judge import Judge
 from dikast.worlds.scoring.aspects import ASPECTS, points
 
-_LOST = re.compile(r"\b(\d+) lost\b")
 CAUSES = (
     "a claim was not checked",
     "a claim was misjudged",
@@ -57,7 +55,7 @@ def wholes_of(row: Graded) -> Iterator[tuple[str, bool, bool]]:
 
 
 def _paid(told: str) -> int:
-    lost = _LOST.search(told)
+    lost = LOST.search(told)
     return int(lost[1]) if lost else 0
 
 
@@ -75,11 +73,12 @@ def cause(row: Graded) -> str:
 
 
 def table(rows: Sequence[Graded]) -> Iterator[str]:
-    """The two tables."""
+    """The three tables; replies without a verdict are left out and counted."""
     ok = [row for row in rows if row.verdict.status is Status.OK]
     causes = Counter(map(cause, ok))
     wrong = len(ok) - causes[""]
-    yield f"{wrong:,} of {len(ok):,} grades are not gold's."
+    dropped = f"{len(rows) - len(ok):,} replies without a verdict are left out."
+    yield f"{wrong:,} of {len(ok):,} grades are not gold's; {dropped}"
     yield "\n| first step that went wrong | grades | share |\n|---|---|---|"
     for name in CAUSES:
         share = rate(causes[name], wrong)

@@ -31,6 +31,7 @@ def test_worked_feedback_has_no_mistake() -> None:
         assert all(charged for _, charged, _ in wholes_of(row))
         assert cause(row) == ""
         assert cause(_row(sample, label="another")) == CAUSES[4]
+    assert f"| {CAUSES[0]} | 0 | nan [nan, nan] |" in "\n".join(table([_row(SAMPLES[0])]))
     assert any(costs for sample in SAMPLES for *_, costs in claims_of(_row(sample)))
     assert any(costs for sample in SAMPLES for *_, costs in wholes_of(_row(sample)))
 
@@ -55,12 +56,13 @@ def test_the_first_step_that_went_wrong_is_told(step: int, old: str, new: str) -
     assert set(found) == {CAUSES[step]}
 
 
-def test_both_tables_count_what_they_say() -> None:
+def test_the_tables_count_what_they_say() -> None:
     sample = next(s for s in SAMPLES if s.settings.domain == "scenes" and "lost" in worked(s))
     wrong = re.sub(r"^(Finding: wrong.*), \d+ lost, \d+ in all$", r"\1", worked(sample, quote=True), flags=re.M)
-    rows = [_row(sample), _row(sample, label="another", raw=wrong)]
+    failed = Verdict("k", Question("i", "c"), Status.UNPARSED, raw="nothing")
+    rows = [_row(sample), _row(sample, label="another", raw=wrong), Graded(sample, failed, "")]
     told = "\n".join(table(rows))
-    assert told.startswith("1 of 2 grades are not gold's.")
+    assert told.startswith("1 of 2 grades are not gold's; 1 replies without a verdict are left out.")
     assert f"| {CAUSES[2]} | 1 | 1.00 [" in told
     assert f"| {CAUSES[1]} | 0 | 0.00 [" in told
     claim = next(claim for claim in sample.gold()["claims"] if claim["cost"])
