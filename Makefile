@@ -40,7 +40,7 @@ test: .venv/ready
 
 slow: .venv/ready
 	$(COMPILE)
-	$(PYTEST) --dist loadgroup -m slow
+	$(PYTEST) --dist loadgroup -m slow -rs
 
 # Every try of the tests that draw many; all other runs draw a seeded sample of about 2 %.
 soak: .venv/ready .ray/ready
@@ -115,14 +115,24 @@ scout: .venv/ready
 	$(QUOTED) -n 3000 --seed 41 --padding 15 --out $(DATA)/scenes-quoted-more
 	$(QUOTED) -n 1500 --seed 42 --padding 15 --domain text --out $(DATA)/text-quoted-more
 	$(QUOTED) -n 900 --seed 43 --pairs --out $(DATA)/pairs-quoted-more
-	$(BIN)/dikast train new --config recipes/scout-cpu/2-grade.yaml --later recipes/scout-cpu/4-rubrics.yaml --later recipes/scout-cpu/5-rules.yaml --most 1500 --out build/scout/init
+	$(RULED) -n 64000 --seed 51 --padding 15 --blank 4 --out $(DATA)/rubrics-many
+	$(RULED) -n 32000 --seed 56 --padding 15 --form 70 --out $(DATA)/rubrics-form
+	$(RULED) -n 26000 --seed 52 --padding 15 --form 40 --domain text --out $(DATA)/rubrics-text-many
+	$(RULED) -n 10000 --seed 53 --pairs --out $(DATA)/rubrics-pairs-many
+	$(RULED) -n 7000 --seed 55 --pairs --domain text --out $(DATA)/rubrics-text-pairs-many
+	$(QUOTED) -n 8000 --seed 61 --padding 15 --blank 4 --out $(DATA)/scenes-quoted-many
+	$(QUOTED) -n 6000 --seed 62 --padding 15 --domain text --out $(DATA)/text-quoted-many
+	$(QUOTED) -n 6000 --seed 63 --pairs --out $(DATA)/pairs-quoted-many
+	$(QUOTED) -n 6000 --seed 65 --pairs --domain text --out $(DATA)/text-pairs-quoted-many
+	$(BIN)/dikast train new --config recipes/scout-cpu/2-grade.yaml --later recipes/scout-cpu/4-rubrics.yaml --later recipes/scout-cpu/5-rules.yaml --later recipes/scout-cpu/6-more.yaml --most 1500 --out build/scout/init
 	$(BIN)/dikast train look --config recipes/scout-cpu/0-look.yaml
 	$(TWO) --config recipes/scout-cpu/1-talk.yaml
 	$(TWO) --config recipes/scout-cpu/2-grade.yaml
 	$(TWO) --config recipes/scout-cpu/3-words.yaml
 	$(ONE) --config recipes/scout-cpu/4-rubrics.yaml
 	$(TWO) --config recipes/scout-cpu/5-rules.yaml
-	$(BIN)/dikast train release build/scout/5-rules/model --out build/scout/model
+	$(TWO) --config recipes/scout-cpu/6-more.yaml
+	$(BIN)/dikast train release build/scout/6-more/model --out build/scout/model
 RULED := $(BIN)/dikast world teach --version 4 --quote --reference 25 --workers 2
 QUOTED := $(BIN)/dikast world teach --version 3 --quote --reference 25 --workers 2
 # Memory once taken is kept (glibc gives large blocks back at once), and kernels for every length of row: a third faster.
@@ -138,7 +148,8 @@ scout-twins: .venv/ready
 	for twin in $(TWINS); do for stage in 2-grade 3-words; do \
 	  $(TWO) --config build/scout/twins/$$twin/$$stage.yaml || exit 1; done; \
 	  $(ONE) --config build/scout/twins/$$twin/4-rubrics.yaml || exit 1; \
-	  $(TWO) --config build/scout/twins/$$twin/5-rules.yaml || exit 1; done
+	  for stage in 5-rules 6-more; do \
+	  $(TWO) --config build/scout/twins/$$twin/$$stage.yaml || exit 1; done; done
 
 # `scout` on one GPU, larger and on every domain; never run so far. Each piece stops after eight minutes
 # and the next one goes on from its checkpoint.

@@ -101,13 +101,18 @@ def figures(rows: Sequence[Graded]) -> Iterator[tuple[str, Estimate, str]]:
     half = f"{right_orders(same, gold, group)[0].value:.2f}"
     yield "contrast pairs: right order, ties half", right_orders(score, gold, group)[0], half
     yield "contrast pairs: right sign", _signs(score, gold, group), f"{_signs(same, gold, group).value:.2f}"
+    yield (
+        "contrast pairs: tied",
+        _signs(score, gold, group, tied=True),
+        f"{_signs(same, gold, group, tied=True).value:.2f}",
+    )
     yield "contrast pairs: right sign, expected", _signs(expected, gold, group), half
     found = list(charges(rows))
     for name, weighed in (("weighed", True), ("not weighed", False)):
         chosen = [(charged, row) for _, cost, charged, row in found if cost is weighed]
         if chosen:
-            hit, where = np.array([float(c) for c, _ in chosen]), [rows[row].held for _, row in chosen]
-            yield f"wrong claims charged, {name}", share(hit, 0.95, clusters_of(_codes(where))), "alike for both"
+            hit, where = [c for c, _ in chosen], [rows[row].held for _, row in chosen]
+            yield f"wrong claims charged, {name}", share_by(hit, where), "alike for both"
     yield "without a verdict", rate(len(rows) - len(ok), len(rows)), ""
     yield "forced markers", rate(sum(row.verdict.marker == "forced" for row in ok), len(ok)), ""
 
@@ -124,18 +129,26 @@ def _expected(ok: Sequence[Graded]) -> Any:
     return np.array([r._replace(verdict=replace(r.verdict, score=s)).score for r, s in zip(ok, told, strict=True)])
 
 
-def _signs(score: Any, gold: Any, group: Any) -> Estimate:
-    """Contrast pairs whose scores differ with the right sign, so that a tie is wrong; intervals over responses."""
+def _signs(score: Any, gold: Any, group: Any, *, tied: bool = False) -> Estimate:
+    """Contrast pairs whose scores differ with the right sign, so that a tie is wrong; intervals over responses.
+
+    tied: those whose scores are equal.
+    """
     hits, where = [], []
     for each in range(int(group.max()) + 1):
         for a, b in combinations(np.flatnonzero(group == each), 2):
             if gold[a] != gold[b]:
-                hits.append(float((score[a] - score[b]) * (gold[a] - gold[b]) > 0))
+                hits.append(bool(score[a] == score[b] if tied else (score[a] - score[b]) * (gold[a] - gold[b]) > 0))
                 where.append(each)
-    return share(np.array(hits), 0.95, clusters_of(np.array(where)))
+    return share_by(hits, where)
 
 
-def _codes(names: Sequence[str]) -> Any:
+def share_by(hits: Sequence[bool], where: Sequence[Any]) -> Estimate:
+    """The share of hits, with an interval over what `where` names."""
+    return share(np.array(hits, np.float64), 0.95, clusters_of(_codes(where)))
+
+
+def _codes(names: Sequence[Any]) -> Any:
     return np.unique(names, return_inverse=True)[1].astype(np.int64)
 
 

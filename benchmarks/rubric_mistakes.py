@@ -4,16 +4,16 @@ Replies in the claims format under rubrics of worlds version 4, read step by ste
 first step that went wrong: a claim was not checked; one was misjudged, so that it cost otherwise; one was judged
 rightly and cost otherwise; points for the response as a whole; or the total and the label alone. Then how often each
 aspect was charged otherwise than gold says, of the claims (responses, for aspects of the whole) that it costs or that
-were charged; and what findings say of claims that are right, near and far off. Intervals take claims as independent;
-four items share a response and its picture, so they are somewhat too narrow.
+were charged; and what findings say of claims that are right, near and far off. Intervals are over responses, each of
+which stands in four items.
 """
 
 import argparse
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any
 
-from benchmarks.rubric_following import LOST, Graded, graded, said_of
-from dikast.audit.statistics.intervals import rate
+from benchmarks.rubric_following import LOST, Graded, graded, said_of, share_by
 from dikast.core.verdict import Status
 from dikast.judging.judge import Judge
 from dikast.worlds.scoring.aspects import ASPECTS, points
@@ -75,34 +75,32 @@ def cause(row: Graded) -> str:
 def table(rows: Sequence[Graded]) -> Iterator[str]:
     """The three tables; replies without a verdict are left out and counted."""
     ok = [row for row in rows if row.verdict.status is Status.OK]
-    causes = Counter(map(cause, ok))
-    wrong = len(ok) - causes[""]
+    causes = [(found, row.sample.shown) for row in ok if (found := cause(row))]
     dropped = f"{len(rows) - len(ok):,} replies without a verdict are left out."
-    yield f"{wrong:,} of {len(ok):,} grades are not gold's; {dropped}"
+    yield f"{len(causes):,} of {len(ok):,} grades are not gold's; {dropped}"
     yield "\n| first step that went wrong | grades | share |\n|---|---|---|"
     for name in CAUSES:
-        share = rate(causes[name], wrong)
-        yield f"| {name} | {causes[name]:,} | {share.value:.2f} [{share.low:.2f}, {share.high:.2f}] |"
+        yield f"| {name} | {sum(found == name for found, _ in causes):,} | {_told(causes, [name], n=False)} |"
     yield "\n| aspect | charged, or due | otherwise than gold |\n|---|---|---|"
-    charged = _charged(ok)
-    for aspect, n in Counter(aspect for aspect, _ in charged.elements()).most_common():
-        share = rate(charged[aspect, False], n)
-        yield f"| {aspect} | {n:,} | {share.value:.2f} [{share.low:.2f}, {share.high:.2f}] |"
+    charged = list(_charged(ok))
+    for aspect, n in Counter(aspect for aspect, *_ in charged).most_common():
+        here = [(right, response) for each, right, response in charged if each == aspect]
+        yield f"| {aspect} | {n:,} | {_told(here, [False], n=False)} |"
     yield "\n| claims about | wrong ones called wrong | right ones called wrong | far called far | near called far |"
     yield "|---|---|---|---|---|"
-    said = _said(ok)
+    said = list(_said(ok))
     for aspect in sorted({aspect for aspect, *_ in said}):
-        off, right = [(aspect, "near"), (aspect, "far")], [(aspect, "right")]
-        cells = [(off, ("near", "far")), (right, ("near", "far")), (off[1:], ("far",)), (off[:1], ("far",))]
-        yield f"| {aspect} | " + " | ".join(_share(said, where, what) for where, what in cells) + " |"
+        due = {name: [each[2:] for each in said if each[:2] == (aspect, name)] for name in ("right", "near", "far")}
+        wrong, far = ("near", "far"), ("far",)
+        cells = [_told(due["near"] + due["far"], wrong), _told(due["right"], wrong)]
+        yield f"| {aspect} | " + " | ".join([*cells, _told(due["far"], far), _told(due["near"], far)]) + " |"
 
 
-def _said(rows: Iterable[Graded]) -> Counter[tuple[str, str, str]]:
-    """How often claims about an aspect that are right, near or far off were called right, near or far off.
+def _said(rows: Iterable[Graded]) -> Iterator[tuple[str, str, str, str]]:
+    """Of each claim: aspect, whether it is right, near or far off, which of these it was called, and its response.
 
     Claims about what is not there at all (`unclear`) are left out, in gold and in the reply.
     """
-    found: Counter[tuple[str, str, str]] = Counter()
     for row in rows:
         told = said_of(row.verdict)
         parts = zip(row.sample.gold()["claims"], row.sample.graded[0].findings, strict=True)
@@ -112,27 +110,22 @@ def _said(rows: Iterable[Graded]) -> Counter[tuple[str, str, str]]:
                 far = finding.metric >= ASPECTS[claim["aspect"]].far
                 due = "right" if claim["verdict"] == "right" else "far" if far else "near"
                 said = "right" if word == "right" else "far" if rest.startswith(" far") else "near"
-                found[claim["aspect"], due, said] += 1
-    return found
+                yield claim["aspect"], due, said, row.sample.shown
 
 
-def _share(said: Counter[tuple[str, str, str]], where: Sequence[tuple[str, str]], what: Sequence[str]) -> str:
-    """The share called `what` of the claims that are `where`, with its interval and their number."""
-    n = sum(said[aspect, due, each] for aspect, due in where for each in ("right", "near", "far"))
-    hits = sum(said[aspect, due, each] for aspect, due in where for each in what)
-    if not n:
+def _told(found: Sequence[tuple[Any, str]], what: Collection[Any], *, n: bool = True) -> str:
+    """The share of `found` that is one of `what`, with its interval over responses, and how many there are."""
+    if not found:
         return "-"
-    share = rate(hits, n)
-    return f"{share.value:.2f} [{share.low:.2f}, {share.high:.2f}], n {n:,}"
+    share = share_by([each in what for each, _ in found], [response for _, response in found])
+    return f"{share.value:.2f} [{share.low:.2f}, {share.high:.2f}]" + (f", n {share.n:,}" if n else "")
 
 
-def _charged(rows: Iterable[Graded]) -> Counter[tuple[str, bool]]:
-    """How often an aspect was charged as gold does (True) and otherwise, where it costs anything."""
-    found: Counter[tuple[str, bool]] = Counter()
+def _charged(rows: Iterable[Graded]) -> Iterator[tuple[str, bool, str]]:
+    """Of what costs anything: aspect, whether it was charged as gold does, and its response."""
     for row in rows:
-        found.update((aspect, right) for aspect, _, _, right, costs in claims_of(row) if costs)
-        found.update((aspect, right) for aspect, right, costs in wholes_of(row) if costs)
-    return found
+        yield from ((aspect, right, row.sample.shown) for aspect, _, _, right, costs in claims_of(row) if costs)
+        yield from ((aspect, right, row.sample.shown) for aspect, right, costs in wholes_of(row) if costs)
 
 
 def main() -> None:

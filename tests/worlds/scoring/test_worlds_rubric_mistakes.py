@@ -31,7 +31,7 @@ def test_worked_feedback_has_no_mistake() -> None:
         assert all(charged for _, charged, _ in wholes_of(row))
         assert cause(row) == ""
         assert cause(_row(sample, label="another")) == CAUSES[4]
-    assert f"| {CAUSES[0]} | 0 | nan [nan, nan] |" in "\n".join(table([_row(SAMPLES[0])]))
+    assert f"| {CAUSES[0]} | 0 | - |" in "\n".join(table([_row(SAMPLES[0])]))
     assert any(costs for sample in SAMPLES for *_, costs in claims_of(_row(sample)))
     assert any(costs for sample in SAMPLES for *_, costs in wholes_of(_row(sample)))
 

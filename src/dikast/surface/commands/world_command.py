@@ -11,6 +11,7 @@ from dikast.surface.verbs import JsonOptions, Verbs, verb
 VersionOption = Annotated[
     int, typer.Option("--version", help="Version of the worlds: 4 has rubrics composed of many parts.")
 ]
+FormOption = Annotated[int, typer.Option("--form", help="Percent of rubrics that also weigh form, such as layout.")]
 RubricsOption = Annotated[int, typer.Option("--rubrics", help="Rubrics for each response (version 4).")]
 app = Verbs(no_args_is_help=True)
 
@@ -43,7 +44,7 @@ def make(
     occlusion: Annotated[
         int, typer.Option("--occlusion", help="Percent of images with bars that occlude objects.")
     ] = 10,
-    form: Annotated[int, typer.Option("--form", help="Percent of rubrics that also weigh form, such as layout.")] = 20,
+    form: FormOption = 20,
     version: VersionOption = 3,
     rubrics: RubricsOption = 4,
     suite: Annotated[
@@ -110,6 +111,7 @@ def teach(
     blank: Annotated[
         int, typer.Option("--blank", help="Percent of lessons about an empty picture: nothing said of it is there.")
     ] = 0,
+    form: FormOption = 20,
     version: VersionOption = 3,
     rubrics: RubricsOption = 4,
     quote: Annotated[
@@ -122,7 +124,7 @@ def teach(
     from dikast.worlds.teach import write_lessons
 
     settings = Settings(
-        domain=domain, split=split, seed=seed, responses=2 if pairs else 1, version=version, rubrics=rubrics
+        domain=domain, split=split, seed=seed, responses=2 if pairs else 1, form=form, version=version, rubrics=rubrics
     )
     written = write_lessons(
         settings, n, out, reference=reference, padding=padding, blank=blank, only_talk=talk, quote=quote,
