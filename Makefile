@@ -92,7 +92,8 @@ lab: .venv/ready
 	$(BIN)/python -m dikast lab run all --jobs 2 --out build/lab
 	$(BIN)/python -m dikast lab report build/lab --out docs/lab.md --out build/lab.html
 
-# The judge that ships inside, from nothing, on two cores. What comes out lies in build/scout/model.
+# The judge that ships inside, from nothing, on two cores; its card says what its own weights were trained on. What comes out
+# lies in build/scout/model.
 DATA := build/scout/data
 scout: .venv/ready
 	$(BIN)/dikast world teach --version 3 --talk -n 45000 --seed 4 --workers 2 --out $(DATA)/talk
