@@ -16,7 +16,7 @@ from browser import CHROMIUM, Browser, browser
 # A busy machine draws slowly, which says nothing about what is tested.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
-# `.ci/run` takes an hour at most, also on a machine half as fast: seconds since 1970 after which no slow test begins.
+# Seconds since 1970 after which no slow test begins, so that `.ci/run` takes about an hour on slow machines, too.
 SLOW_UNTIL = os.environ.get("DIKAST_SLOW_UNTIL", "")
 
 

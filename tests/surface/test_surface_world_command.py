@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import orjson
@@ -36,3 +37,14 @@ def test_bad_settings_stop_before_anything_is_written(tmp_path: Path) -> None:
         result = CliRunner().invoke(app, ["make", "--out", str(tmp_path / "w"), *options])
         assert isinstance(result.exception, UserError)
         assert not (tmp_path / "w").exists()
+
+
+def test_the_share_of_rubrics_that_weigh_form_is_that_of_the_lessons(tmp_path: Path) -> None:
+    rule, shares = re.compile(r"^Rule: .*: (relevance|concision|consistency|format|length) \d$", re.M), []
+    for percent in ("0", "100"):
+        options = ["--version", "4", "--quote", "--form", percent, "-n", "40", "--out", str(tmp_path / percent)]
+        assert CliRunner().invoke(app, ["teach", *options]).exit_code == 0
+        rows = (tmp_path / percent / "items-00000.jsonl").read_text("utf-8").splitlines()
+        shares.append(sum(bool(rule.search(orjson.loads(row)["gold"]["feedback"])) for row in rows) / len(rows))
+    assert shares[0] == 0
+    assert shares[1] > 0.5

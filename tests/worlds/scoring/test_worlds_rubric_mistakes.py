@@ -2,8 +2,9 @@
 
 import re
 
+import numpy as np
 import pytest
-from benchmarks.rubric_following import Graded
+from benchmarks.rubric_following import Graded, _signs, share_by
 from benchmarks.rubric_mistakes import CAUSES, cause, claims_of, table, wholes_of
 
 from dikast.core.verdict import Question, Status, Verdict
@@ -84,3 +85,17 @@ def test_findings_are_counted_by_how_far_off_claims_are() -> None:
     ]
     assert [int(told[1]), int(told[2])] == [claims.count("wrong"), claims.count("right")]
     assert told.groups() == deaf.groups()
+
+
+def test_contrasts_by_hand() -> None:
+    # gold differs between rows 1 and 2 (a tie), 1 and 3 (right), 2 and 4 (the wrong way round), 3 and 4 (a tie)
+    score, gold, group = np.array([0, 0, 1, 1]), np.array([0, 1, 1, 0]), np.zeros(4, np.int64)
+    assert (_signs(score, gold, group).value, _signs(score, gold, group).n) == (0.25, 4)
+    assert _signs(score, gold, group, tied=True).value == 0.5
+
+
+def test_items_of_one_response_count_as_one_in_an_interval() -> None:
+    hits = [True] * 40 + [False] * 40
+    alone, together = share_by(hits, list(range(80))), share_by(hits, [i // 4 for i in range(80)])
+    assert alone.value == together.value == 0.5
+    assert together.high - together.low > 1.8 * (alone.high - alone.low)  # 20 responses for 80 items: twice as wide
