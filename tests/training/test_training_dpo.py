@@ -288,6 +288,7 @@ def test_a_row_that_teaches_no_preference_is_named(
 def test_settings_of_judges_are_refused(configured: Callable[..., Path]) -> None:
     for values, said in (
         ({"label_loss_weight": 3.0}, "label_loss_weight.*applies to judges"),
+        ({"label_smoothing": 0.1}, "label_smoothing.*applies to judges"),
         ({"augment": {"swap": "both"}}, "augment.*applies to judges"),
         (
             {"data": [{"items": "pairs.jsonl", "formats": ["pairwise"], "rubric": "x"}]},

@@ -69,12 +69,13 @@ def difference(one: Gradients, other: Gradients) -> float:
 @pytest.mark.parametrize("train", ["full", "lora"])
 @pytest.mark.parametrize("family", tiny_models.FAMILIES)
 def test_packed_rows_are_learnt_from_as_rows_alone(family: str, train: str, write_config: Write) -> None:
-    loaded, shards = prepared(write_config(family=family, train=train, label_loss_weight=2.0))
+    weights = {"label_weight": 2.0, "label_smoothing": 0.2}
+    loaded, shards = prepared(write_config(family=family, train=train, label_loss_weight=2.0, label_smoothing=0.2))
     numbers = [0, 3, 5, 9]
     assert len({int(shards.lengths[n]) for n in numbers}) > 1
-    alone = learnt(loaded, [collate(shards, [n], loaded, label_weight=2.0) for n in numbers])
+    alone = learnt(loaded, [collate(shards, [n], loaded, **weights) for n in numbers])
     use_packed_attention(loaded.model)
-    packed = collate(shards, numbers, loaded, label_weight=2.0, pack="rows")
+    packed = collate(shards, numbers, loaded, **weights, pack="rows")
     assert packed.size == (4, int(shards.lengths[numbers].sum()))  # no padding
     loss, gradients = learnt(loaded, [packed])
     assert loss == pytest.approx(alone[0], rel=1e-5)
@@ -122,17 +123,21 @@ def graded(folder: Path, *, images: bool) -> Path:
 def test_trees_are_learnt_from_as_rows_alone(family: str, train: str, write_config: Write, tmp_path: Path) -> None:
     images = family in tiny_models.IMAGE_FAMILIES
     data = [{"items": [str(graded(tmp_path, images=images))], "formats": ["absolute-short.yaml"]}]
-    config = write_config(family=family, train=train, data=data, label_loss_weight=2.0, augment={"blank": 0})
+    weights = {"label_weight": 2.0, "label_smoothing": 0.2}
+    told = {"label_loss_weight": 2.0, "label_smoothing": 0.2}
+    config = write_config(family=family, train=train, data=data, **told, augment={"blank": 0})
     loaded, shards = prepared(config)
     numbers = list(range(12))
     assert sorted(np.bincount(shards.siblings)) == [4, 4, 4]
-    loss, gradients = learnt(loaded, [collate(shards, [n], loaded, label_weight=2.0) for n in numbers])
+    loss, gradients = learnt(loaded, [collate(shards, [n], loaded, **weights) for n in numbers])
     use_packed_attention(loaded.model)
     for pack in ("rows", "trees"):
-        batch = collate(shards, numbers, loaded, label_weight=2.0, pack=pack)
+        batch = collate(shards, numbers, loaded, **weights, pack=pack)
         assert batch.learnt == int((shards.lengths - shards.prompts).sum())
         labels = np.concatenate([part.rows["label"] for part in shards.parts])
-        assert float(batch.weights.sum()) == batch.learnt + int(np.diff(labels).sum())  # they count twice
+        assert float(batch.weights.sum()) == pytest.approx(
+            batch.learnt + int(np.diff(labels).sum())
+        )  # they count twice
         packed = learnt(loaded, [batch])
         assert packed[0] == pytest.approx(loss, rel=1e-5)
         assert difference(gradients, packed[1]) <= 1e-5

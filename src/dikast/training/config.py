@@ -122,7 +122,8 @@ class Config:
     precision: `fp32`; `bf16`: bf16 arithmetic on fp32 weights, frozen ones (as under LoRA) in bf16 if there is one
     process; `bf16-master`: bf16 weights and gradients, the rest of their fp32 values and fp32
     moments in the optimizer.
-    label_loss_weight: how much the tokens of the verdict's label count in the loss, the others 1.
+    label_loss_weight: how much the tokens of the verdict's label count in the loss, the others 1. label_smoothing: the
+    share of that which the other labels of the question get, evenly, so that no label is learnt as certain.
     shards: where the prepared examples are kept (`out`/shards). workers: processes that prepare them, and then, in each
     process that trains, threads that read and prepare pictures ahead of the steps.
     max_seconds: stop with a checkpoint after so long (0: never); the same command goes on from it.
@@ -154,6 +155,7 @@ class Config:
     betas: tuple[float, float] = option((0.9, 0.95), least=0, below=1)
     clip: float = option(1.0, least=0, most=MOST_NUMBER)
     label_loss_weight: float = option(1.0, least=0, most=MOST_NUMBER)
+    label_smoothing: float = option(0.0, least=0, below=1)
     precision: Literal["fp32", "bf16", "bf16-master"] = "fp32"
     checkpointing: bool = False
     compile: bool = False
@@ -206,6 +208,8 @@ class Config:
             value.pop(key)
         if self.pack == "none":
             value.pop("pack")  # runs from before there was packing go on
+        if not self.label_smoothing:
+            value.pop("label_smoothing")  # nor had they this
         value["data"] = [as_before(each) for each in value["data"]]
         for each in () if paths else value["data"]:
             del each["items"], each["talk"]

@@ -252,6 +252,7 @@ class Loop:
             numbers,
             self._loaded,
             label_weight=self._config.label_loss_weight,
+            label_smoothing=self._config.label_smoothing,
             multiple=_ALIGNED if self._config.compile else 1,
             pack=self._config.pack,
             media=media,

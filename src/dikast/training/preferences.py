@@ -14,7 +14,7 @@ from dikast.core.text import counted
 from dikast.judging.settling import with_frames
 from dikast.prompts.ask import prompt_alone
 from dikast.prompts.target import Reply
-from dikast.training.config import Augment, Config, Data, Eval, config_as
+from dikast.training.config import Config, Data, config_as
 from dikast.training.data.examples import Asker, Example, ExampleRow
 
 _UNUSED = ("formats", "images", "one_format", "rubric", "talk")
@@ -57,8 +57,8 @@ def _check(config: PreferenceConfig, wrong: Callable[..., None]) -> None:
         for name in _UNUSED:
             if getattr(data, name) != getattr(plain, name):
                 wrong("pairs are shown as they are, from 'items': leave it out", "data", i, name)
-    for name, default in (("augment", Augment()), ("eval", Eval()), ("label_loss_weight", 1.0)):
-        if getattr(config, name) != default:
+    for name in ("augment", "eval", "label_loss_weight", "label_smoothing"):
+        if getattr(config, name) != getattr(PreferenceConfig(out="", data=()), name):
             wrong("applies to judges, in `train sft`: leave it out", name)
     if config.dpo_alpha == config.sft_weight == 0:
         wrong("with 'sft_weight: 0' too nothing is learnt: give one of them", "dpo_alpha")

@@ -80,7 +80,7 @@ def test_text_tokens_and_images_are_those_of_judging(
         data = Data(items=("x",), formats=(name,))
         asker = Asker(Config("out", (data,), augment=_plain()))
         (example,) = asker.examples(ExampleRow(0, 0, item))
-        encoded = encode(example, loaded, end=end, most=100_000)
+        encoded = encode(example, loaded, end=end, most=100_000, find_others=True)
 
         assert isinstance(item.rubric, Rubric)
         task = next(
@@ -104,6 +104,13 @@ def test_text_tokens_and_images_are_those_of_judging(
         assert encoded.ids[: len(whole)] == whole
         first, last = encoded.label
         assert tuple(encoded.ids[first:last]) == label
+        differ = [
+            (next(n for n, token in enumerate(each) if token != label[n]), each)
+            for each in read.labels
+            if each != label
+        ]
+        assert encoded.others == tuple((len(read.context) + n, each[n]) for n, each in differ)
+        assert len(encoded.others) == len(labels) - 1
         writer.add(example.id, example.origin, encoded)
         expected.append((encoded, judged.seen.tensors))
     writer.flush()

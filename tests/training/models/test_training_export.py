@@ -59,6 +59,7 @@ def test_what_trl_cannot_do_is_refused(write_config: Write, tiny: Callable[[str]
         ({}, "give 'model' instead of 'init'"),
         ({**given, "train": "projector"}, "only the projector"),
         ({**given, "label_loss_weight": 3.0}, "no counterpart of 'label_loss_weight'"),
+        ({**given, "label_smoothing": 0.1}, "no counterpart of 'label_smoothing'"),
         ({**given, "optimizer": "muon"}, "no counterpart of 'optimizer'"),
         ({**given, "stop_at": 2}, "no counterpart of 'stop_at'"),
     ]

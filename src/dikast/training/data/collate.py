@@ -68,12 +68,14 @@ def collate(
     loaded: Loaded,
     *,
     label_weight: float = 1.0,
+    label_smoothing: float = 0.0,
     multiple: int = 1,
     pack: Pack = "none",
     media: Iterable[Tensors] | None = None,
 ) -> Batch:
     """Examples as tensors: packed into one row, or each a row, padded to a multiple of `multiple` tokens.
 
+    Of the weight of a label's token, `label_smoothing` goes in equal parts to those of the question's other labels.
     With trees, examples whose `siblings` are equal share their common prefix. media: the tensors of each example's
     pictures and clips, if they were loaded before.
     """
@@ -98,6 +100,7 @@ def collate(
     ids = np.full(shape[0] * shape[1], loaded.processor.padding, np.int64)
     kept = np.zeros(len(ids), np.bool_)
     sources, targets, weights = [], [], []
+    instead: list[tuple[NDArray[Any], ...]] = []  # source, target and weight of other labels
     for place, row, (part, i) in zip(places, rows, found, strict=True):
         about = part.rows[i]
         prompt = int(about["prompt"])
@@ -105,13 +108,20 @@ def collate(
         kept[place[prompt - 1 : -1]] = True
         counts = np.ones(len(row))
         counts[about["label"][0] : about["label"][1]] *= label_weight
+        if label_smoothing and len(others := part.others(i)):
+            at = others["place"]
+            moved = counts[at] * label_smoothing / len(others)
+            np.subtract.at(counts, at, moved)
+            instead.append((place[at - 1], others["token"].astype(np.int64), moved))
         sources.append(place[prompt - 1 : -1])
         targets.append(row[prompt:])
         weights.append(counts[prompt:])
-    index = (np.cumsum(kept) - 1)[np.concatenate(sources)]
-    counted = np.concatenate(weights)
+    ends = np.cumsum([len(each) for each in targets])
+    index = (np.cumsum(kept) - 1)[np.concatenate([*sources, *(at for at, _, _ in instead)])]
+    wanted = np.concatenate([*targets, *(tokens for _, tokens, _ in instead)])
+    counted = np.concatenate([*weights, *(moved for _, _, moved in instead)])
     # a target that several rows share at one place counts for each of them
-    pairs, which = np.unique(np.stack([index, np.concatenate(targets)]), axis=1, return_inverse=True)
+    pairs, which = np.unique(np.stack([index, wanted]), axis=1, return_inverse=True)
     if any(name.startswith("pixel_values") for name in inputs) and (types := _types(ids, loaded)) is not None:
         inputs["mm_token_type_ids"] = types.reshape(shape)
     inputs["input_ids"] = torch.from_numpy(ids.reshape(shape))
@@ -122,9 +132,9 @@ def collate(
         sources=torch.from_numpy(pairs[0]),
         weights=torch.from_numpy(np.bincount(which, counted).astype(np.float32)),
         numbers=tuple(numbers),
-        learnt=int((counted > 0).sum()),
+        learnt=int((counted[: ends[-1]] > 0).sum()),
         places=repeated,
-        replies=tuple(np.split(which, np.cumsum([len(each) for each in targets])[:-1])),
+        replies=tuple(np.split(which[: ends[-1]], ends[:-1])),
     )
 
 

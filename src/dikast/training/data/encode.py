@@ -34,7 +34,8 @@ class Encoded:
     """Token ids; the first `prompt` ones are masked in the loss; `label` = (first, last + 1) of the verdict's label.
 
     `media` are the images and clips that it shows; rows of equal `shape` may share a batch. `shown` has the images in
-    order, then the clips.
+    order, then the clips. `others` has for each other label of the question the place where the reply would differ if
+    it gave that one, and the token that would stand there.
     """
 
     ids: list[int]
@@ -43,6 +44,7 @@ class Encoded:
     media: Media = field(default_factory=Media)
     shape: tuple[int, ...] = ()
     shown: tuple[Shown, ...] = ()
+    others: tuple[tuple[int, int], ...] = ()
 
 
 def end_of_reply(loaded: Loaded) -> int:
@@ -66,10 +68,12 @@ def end_of_reply(loaded: Loaded) -> int:
     return loaded.ends[0]
 
 
-def encode(example: Example, loaded: Loaded, *, end: int, most: int, find_label: bool = True) -> Encoded:
+def encode(
+    example: Example, loaded: Loaded, *, end: int, most: int, find_label: bool = True, find_others: bool = False
+) -> Encoded:
     """The tokens of an example. DataError, naming its record, if it has more than `most` tokens.
 
-    `find_label` false skips the search for the verdict's label, which takes time.
+    `find_label` false skips the search for the verdict's label, which takes time; so does `find_others`.
     """
     try:
         made = encode_prompt(example.messages, loaded.processor)
@@ -84,6 +88,11 @@ def encode(example: Example, loaded: Loaded, *, end: int, most: int, find_label:
         upto = _behind(made, reply.before + reply.label, loaded.tokens, merged=example.prefilled)
         label = (_agreed(before, whole), _agreed(upto, whole))
     ids = [*whole, end]
+    others = [
+        [*_behind(made, reply.before + other + reply.after, loaded.tokens, merged=example.prefilled), end]
+        for other in (example.others if find_others else ())
+    ]
+    differing = tuple((at, each[at]) for each in others for at in (_agreed(each, ids),))
     for limit, name in ((loaded.context, "what the model takes"), (most, "max_tokens")):
         if len(ids) > limit:
             shown = (*made.seen.images, *made.seen.clips)
@@ -96,7 +105,7 @@ def encode(example: Example, loaded: Loaded, *, end: int, most: int, find_label:
             )
     shape = made.seen.shape if made.seen.tensors else ()
     media = media_of(example.messages, loaded.processor.vision)
-    return Encoded(ids, start, label, media, shape, tuple(_shown(made, loaded)))
+    return Encoded(ids, start, label, media, shape, tuple(_shown(made, loaded)), differing)
 
 
 def _shown(made: Prompt, loaded: Loaded) -> Iterator[Shown]:

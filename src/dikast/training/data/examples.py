@@ -42,7 +42,10 @@ _ALONE = {
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """The messages of a prompt and the target reply. `id` names the record and how the example was made of it."""
+    """The messages of a prompt and the target reply. `id` names the record and how the example was made of it.
+
+    `others` are the labels that the reply could have given instead.
+    """
 
     id: str
     origin: str
@@ -50,6 +53,7 @@ class Example:
     reply: Reply
     prefilled: bool = False  # the label is scored right after the prompt, without generated text
     opening: tuple[Message, ...] = ()  # the part of `messages` before the first response
+    others: tuple[str, ...] = ()
 
 
 def files_of(config: Config, patterns: tuple[str, ...]) -> list[str]:
@@ -240,7 +244,9 @@ def _asked(
     name = f"{item.id}/{form.name}/{shown}" + (f"/{tag}" if tag else "")
     asked = form.ask(item, rubric, responses)
     others = form.ask(replace(item, responses=((Text(_OTHER),),) * len(item.responses)), rubric, responses)
-    return Example(name, item.origin, asked, reply, prefilled, _agreed(asked, others))
+    labels = dict(form.words).values() if form.kind == "pairwise" else rubric.scale.labels
+    instead = tuple(label for label in labels if label != reply.label) if reply.label in labels else ()
+    return Example(name, item.origin, asked, reply, prefilled, _agreed(asked, others), instead)
 
 
 def _agreed(asked: tuple[Message, ...], others: tuple[Message, ...]) -> tuple[Message, ...]:

@@ -89,7 +89,8 @@ def prepare_shards(config: Config, loaded: Loaded, about: Any, data: str, team: 
     `data_hash`. DataError, in every process, at the first record that cannot be used, and nothing is left behind. The
     main process makes them while the others wait.
     """
-    key = fingerprint([_KEY, data, about, config.max_tokens, config.label_loss_weight != 1])
+    known = [_KEY, data, about, config.max_tokens, config.label_loss_weight != 1]
+    key = fingerprint([*known, "others"] if config.label_smoothing else known)
     folder = config.path(config.shards or str(Path(config.out) / "shards")) / key
     team.from_main(lambda: _prepare(config, loaded, folder))
     shards = Shards.open(folder, loaded.processor.vision, root=config.root, threads=config.workers)
@@ -220,11 +221,12 @@ def _work(config: Config, folder: Path, job: Slice) -> None:
 
 def _prepare_slice(config: Config, loaded: Loaded, folder: Path, job: Slice, rows: Iterator[ExampleRow]) -> None:
     asker, end = asker_of(config), end_of_reply(loaded)
-    writer, count, find = ShardWriter(folder, job.number, root=config.root), 0, config.label_loss_weight != 1
+    writer, count = ShardWriter(folder, job.number, root=config.root), 0
+    find, smooth = config.label_loss_weight != 1, config.label_smoothing > 0
     shown: dict[tuple[str, str, int | None], str] = {}
     for row in rows:
         for example in asker.examples(row):
-            encoded = encode(example, loaded, end=end, most=config.max_tokens, find_label=find)
+            encoded = encode(example, loaded, end=end, most=config.max_tokens, find_label=find, find_others=smooth)
             writer.add(example.id, example.origin, encoded, opening=_opening(example))
             for image in _files_shown(example):
                 shown[image.source, relative_root(image, config.root), image.frame] = image_sha256(image)

@@ -26,6 +26,7 @@ from dikast.training.data.media_references import MediaReference, path_of, read,
 
 ROW = np.dtype([("start", "<i8"), ("length", "<i4"), ("prompt", "<i4"), ("label", "<i4", 2), ("media", "<i4")])
 SHOWN = np.dtype([("row", "<i4"), ("clip", "?"), ("tokens", "<i4"), ("key", "<i8")])
+OTHER = np.dtype([("row", "<i4"), ("place", "<i4"), ("token", "<u4")])  # of another label of the question
 MEDIA = np.dtype([("kind", "<i4"), ("start", "<i8"), ("length", "<i4")])  # a reference in the bytes of the shard
 _MOST_ROWS = 8192
 _MOST_BYTES = 256 * 2**20  # of references and kept files
@@ -48,6 +49,7 @@ class ShardWriter:
         self._names: list[tuple[str, str]] = []
         self._openings: list[int] = []
         self._shown: list[tuple[int, bool, int, int]] = []
+        self._others: list[tuple[int, int, int]] = []
         self._kinds: list[list[int]] = []
         self._media: list[tuple[int, int, int]] = []
         self._known: dict[object, int] = {}
@@ -60,6 +62,7 @@ class ShardWriter:
         media = self._place(encoded)
         self._openings.append(opening)
         self._shown.extend((len(self._rows), *shown) for shown in encoded.shown)
+        self._others.extend((len(self._rows), *other) for other in encoded.others)
         row = (self._size, len(encoded.ids), encoded.prompt, encoded.label, media)
         self._rows.append(row)
         self._names.append((name, origin))
@@ -105,6 +108,7 @@ class ShardWriter:
         np.save(folder / "media.npy", np.array(self._media, MEDIA))
         np.save(folder / "openings.npy", np.array(self._openings, np.int64))
         np.save(folder / "shown.npy", np.array(self._shown, SHOWN))
+        np.save(folder / "others.npy", np.array(self._others, OTHER))
         np.save(folder / "bytes.npy", np.frombuffer(self._bytes, np.uint8))
         (folder / "names.json").write_bytes(orjson.dumps(self._names))
         (folder / "kinds.json").write_bytes(orjson.dumps(self._kinds))
@@ -150,6 +154,15 @@ class Shard:
     @cached_property
     def _shown(self) -> NDArray[Any]:
         return np.asarray(np.load(self.folder / "shown.npy"))
+
+    def others(self, i: int) -> NDArray[Any]:
+        """Where the other labels of a row's question differ from its own, as `OTHER`."""
+        start, end = np.searchsorted(self._others["row"], [i, i + 1])
+        return np.asarray(self._others[start:end])
+
+    @cached_property
+    def _others(self) -> NDArray[Any]:
+        return np.asarray(np.load(self.folder / "others.npy"))
 
     def groups(self) -> list[tuple[int, ...]]:
         """The group of each row; rows of equal groups may share a batch."""

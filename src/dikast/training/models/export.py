@@ -32,8 +32,9 @@ def export_trl(config: Config, folder: Path) -> dict[str, Any]:
 
     Preferences give `dpo.yaml`, for `trl dpo --config dpo.yaml`; the reference is computed there in each step, since
     trl keeps none for rows with images.
-    UserError for what trl cannot do: start from scratch, train only the projector, freeze by name, weight the label's
-    loss, use Muon, stop before the end of the schedule. `max_tokens` neither truncates nor refuses rows there.
+    UserError for what trl cannot do: start from scratch, train only the projector, freeze by name, weight or smooth
+    the label's loss, use Muon, stop before the end of the schedule. `max_tokens` neither truncates nor refuses rows
+    there.
     """
     datasets = require("datasets", "train")
     if not config.model:
@@ -41,6 +42,7 @@ def export_trl(config: Config, folder: Path) -> dict[str, Any]:
     for key, plain in (
         ("frozen", ()),
         ("label_loss_weight", 1.0),
+        ("label_smoothing", 0.0),
         ("min_lr_ratio", 0.0),
         ("optimizer", "adamw"),
         ("stop_at", 0),
