@@ -27,6 +27,7 @@ OUT = Path("build/scout/twins")
 SIDE = 96  # pixels
 HIDDEN = "The answer is not shown."
 CRITERION, LEVEL = "Grade the answer.", "as the answer deserves"
+SHOWN = ("image", "instruction", "context", "response", "responses", "reference")  # where a row has pictures
 Row = dict[str, Any]
 
 
@@ -83,28 +84,34 @@ def _copied(folder: Path, change: Callable[[Row], Row]) -> set[Path]:
     for told in stages():
         for source in told["data"]:
             for key in {"items", "talk"} & source.keys():
-                (pattern,) = map(Path, source[key])
-                (data := folder / pattern.parent.name).mkdir(parents=True, exist_ok=True)
-                if (pictures := pattern.parent / "images").is_dir() and not (data / "images").exists():
-                    (data / "images").symlink_to(pictures)
-                for file in sorted(pattern.parent.glob(pattern.name)):
-                    rows = map(json.loads, file.read_text("utf-8").splitlines())
-                    kept = rows if key == "talk" and change is not _grey else map(change, rows)
-                    (data / file.name).write_text("".join(json.dumps(row) + "\n" for row in kept), "utf-8")
-                source[key] = [f"{data.name}/{pattern.name}"]
-                made.add(data)
+                patterns = [Path(pattern) for pattern in source[key]]
+                for pattern in patterns:
+                    (data := folder / pattern.parent.name).mkdir(parents=True, exist_ok=True)
+                    if (pictures := pattern.parent / "images").is_dir() and not (data / "images").exists():
+                        (data / "images").symlink_to(pictures)
+                    for file in sorted(pattern.parent.glob(pattern.name)):
+                        rows = map(json.loads, file.read_text("utf-8").splitlines())
+                        kept = rows if key == "talk" and change is not _grey else map(change, rows)
+                        (data / file.name).write_text("".join(json.dumps(row) + "\n" for row in kept), "utf-8")
+                    made.add(data)
+                source[key] = [f"{pattern.parent.name}/{pattern.name}" for pattern in patterns]
         _write(folder, told)
     return made
 
 
 def _grey(row: Row) -> Row:
-    row |= {"image": "grey.png"} if "image" in row else {}
-    parts = row["instruction"] if isinstance(row["instruction"], list) else []
-    return {**row, "instruction": [_grey_part(part) for part in parts] or row["instruction"]}
+    grey: Row = _greyed({key: row[key] for key in SHOWN if key in row})
+    return row | grey
 
 
-def _grey_part(part: Row) -> Row:
-    return {**part, "image": "grey.png"} if part["type"] == "image" else part
+def _greyed(value: Any) -> Any:
+    """A value of a row, in which every picture and frame is the grey one."""
+    if isinstance(value, list):
+        return [_greyed(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    shown = {"image": lambda _: "grey.png", "frames": lambda frames: ["grey.png"] * len(frames)}
+    return {key: shown.get(key, _greyed)(each) for key, each in value.items()}
 
 
 def _unanswered(row: Row) -> Row:

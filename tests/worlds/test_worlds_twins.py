@@ -7,22 +7,27 @@ from benchmarks import twins
 
 from dikast.core.item import Item
 from dikast.core.media import resolved
-from dikast.core.part import Image, text_of
+from dikast.core.part import Image, Video, text_of
 from dikast.core.records import read_items
 from dikast.core.rubric import Rubric
 from dikast.worlds.settings import Settings
 from dikast.worlds.teach import write_lessons
 
+OTHERS = ("clips", "retouch")
+
 
 @pytest.fixture
 def lessons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Two stages on lessons of single responses, each under four rubrics, and of pairs."""
+    """Two stages on lessons of single responses, each under four rubrics, of pairs, and of clips and drawn pictures."""
     world = Settings(version=4, size=48, grid=3, objects=(2, 6))
     write_lessons(world, 8, tmp_path / "data" / "rubrics", quote=True)
     write_lessons(Settings(version=4, size=48, responses=2), 2, tmp_path / "data" / "pairs")
+    for domain in OTHERS:
+        write_lessons(Settings(version=4, size=48, domain=domain), 2, tmp_path / "data" / domain)
     (recipes := tmp_path / "recipes").mkdir()
-    for stage, before, data in (("2-grade", "1-talk", "pairs"), ("4-rubrics", "2-grade", "rubrics")):
-        told = {"model": f"../build/{before}/model", "data": [{"items": [f"../data/{data}/items-*.jsonl"]}]}
+    for stage, before, data in (("2-grade", "1-talk", ["pairs"]), ("4-rubrics", "2-grade", ["rubrics", *OTHERS])):
+        items = [f"../data/{each}/items-*.jsonl" for each in data]
+        told = {"model": f"../build/{before}/model", "data": [{"items": items}]}
         (recipes / f"{stage}.yaml").write_text(yaml.safe_dump(told), "utf-8")
     monkeypatch.setattr(twins, "RECIPES", recipes)
     return tmp_path
@@ -69,4 +74,19 @@ def test_a_twin_goes_through_every_stage_that_grades(lessons: Path) -> None:
     first, last = (yaml.safe_load((folder / f"{stage}.yaml").read_text("utf-8")) for stage in ("2-grade", "4-rubrics"))
     assert first["model"] == str(lessons / "build" / "1-talk" / "model")
     assert last["model"] == "2-grade/model"
-    assert last["data"] == [{"items": ["rubrics/items-*.jsonl"]}]
+    assert last["data"] == [{"items": [f"{data}/items-*.jsonl" for data in ("rubrics", *OTHERS)]}]
+
+
+def test_frames_and_pictures_that_are_responses_are_grey_too(lessons: Path) -> None:
+    (folder := lessons / "twin").mkdir()
+    twins.blanked(folder)
+    for data in OTHERS:
+        rows = list(read_items(str(folder / data / "items-00000.jsonl")))
+        contents = [content for row in rows for content in (row.instruction[0].content, *row.responses)]
+        parts = [part for content in contents for part in content]
+        shown = [part for part in parts if isinstance(part, Image)]
+        shown += [frame for part in parts if isinstance(part, Video) for frame in part.frames]
+        assert len(shown) >= 2 * len(rows)
+        assert {Path(resolved(picture)).name for picture in shown} == {"grey.png"}
+        before = list(read_items(str(lessons / "data" / data / "items-00000.jsonl")))
+        assert [(row.gold, row.meta) for row in rows] == [(row.gold, row.meta) for row in before]
