@@ -246,7 +246,34 @@ def test_on_an_empty_picture_no_evidence_names_a_thing(tmp_path: Path) -> None:
     assert told["blank"] == 40
 
 
+@pytest.mark.parametrize("kind", ["texture", "colour", "size"])
+@pytest.mark.parametrize("version", [3, 4])
+def test_responses_can_state_one_kind_of_claim_about_each_thing(kind: str, version: int, tmp_path: Path) -> None:
+    settings = Settings(seed=4, version=version, form=0)
+    items = [*read_items(str(write_lessons(settings, 60, tmp_path / "only", quote=True, only=kind).files[0]))]
+    verdicts: list[str] = []
+    for item in items:
+        things = item.meta["scene"]["things"]
+        claims = item.gold["claims"]
+        assert {claim["aspect"] for claim in claims} == {kind}
+        assert len(claims) == len({thing["shape"] for thing in things})
+        feedback = item.gold["feedback"]
+        told = re.findall(rf"^Finding: (right|wrong)(?: far)?, {kind} (\w+) (\w+)", feedback, re.M)
+        assert [verdict for verdict, _, _ in told] == [claim["verdict"] for claim in claims]
+        for verdict, shape, value in told:
+            there = {thing[kind] for thing in things if thing["shape"] == shape}
+            assert verdict == ("right" if value in there else "wrong")
+        verdicts += [verdict for verdict, _, _ in told]
+    assert 0.4 < verdicts.count("wrong") / len(verdicts) < 0.6
+    assert json.loads((tmp_path / "only" / "world.json").read_text())["only"] == kind
+
+
 def test_what_cannot_be_taught_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="only: there is no 'count': colour, size, texture"):
+        write_lessons(Settings(), 2, tmp_path, only="count")
+    for settings in (Settings(domain="text"), Settings(responses=2)):
+        with pytest.raises(UserError, match="only: single lessons about scenes"):
+            write_lessons(settings, 2, tmp_path, only="size")
     with pytest.raises(UserError, match="only the domain 'scenes' has rows of talk, not 'text'"):
         write_lessons(Settings(domain="text"), 2, tmp_path, only_talk=True)
     with pytest.raises(UserError, match="from 0 to 100"):

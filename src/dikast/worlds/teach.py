@@ -23,7 +23,7 @@ from dikast.worlds.domains.paraphrases import NEUTRAL
 from dikast.worlds.domains.protocol import DRAWN, Claim
 from dikast.worlds.domains.scene_graph import Scene, Thing, corner_cell, unnamed
 from dikast.worlds.domains.text_only import GivenText
-from dikast.worlds.domains.vocabulary import SHAPES
+from dikast.worlds.domains.vocabulary import COLOURS, SHAPES, SIZES, TEXTURES
 from dikast.worlds.make import Maker
 from dikast.worlds.sample import Graded, Sample
 from dikast.worlds.sampling.response import Response, Sentence
@@ -40,6 +40,7 @@ ASK_FIND = "Find"
 
 
 NOT_WEIGHED = "not weighed"
+STATED = {"colour": COLOURS, "size": SIZES, "texture": TEXTURES}  # what a thing has one of
 _MOST_LOOKED = 50  # samples that are drawn for each different rubric
 
 
@@ -180,6 +181,19 @@ def blanked(sample: Sample) -> Sample:
     return sample.but(name="blank", graph=sample.graph.emptied(), shown="")
 
 
+def drilled(sample: Sample, kind: str, rng: Stream) -> Sample:
+    """`sample` whose response states the colour, size or texture of each thing and nothing else, 55 % of them wrong."""
+    (response,) = sample.responses
+    things = {thing.shape: thing for thing in sample.graph.things}
+    claims = []
+    for thing in rng.shuffled(list(things.values())):
+        true = getattr(thing, kind)
+        told = rng.pick([value for value in STATED[kind] if value != true]) if rng.chance(55) else true
+        claims.append(Claim(kind, kind, (thing.shape, told)))
+    said = tuple(Sentence(sample.domain.say(claim, response.voice), "claim", claim) for claim in claims)
+    return replace(sample, responses=(replace(response, sentences=said, layout="prose", asked="", limit=0, edits=()),))
+
+
 def _sentence(text: str) -> str:
     return text[0].upper() + text[1:] + "."
 
@@ -254,6 +268,7 @@ def write_lessons(
     only_talk: bool = False,
     quote: bool = False,
     rubrics: int = 0,
+    only: str = "",
     workers: int = 1,
     shard: int = 1_500,
 ) -> Written:
@@ -261,7 +276,8 @@ def write_lessons(
 
     reference, padding, blank: percent of the lessons that have one, are `padded`, and are `blanked`. rubrics: how many
     different ones the lessons have between them, each lesson one of these by chance, from version 4 on one that weighs
-    a claim of the response; 0 is as many as the world draws. The number of workers changes nothing. UserError for
+    a claim of the response; 0 is as many as the world draws. only: all lessons are `drilled` in this kind of claim.
+    The number of workers changes nothing. UserError for
     settings that cannot be met, for talk or blanks of anything but scenes, and for a folder that holds something else.
     """
     if n < 1 or workers < 1 or shard < 1:
@@ -273,13 +289,17 @@ def write_lessons(
         raise UserError(f"talk: only the domain 'scenes' has rows of talk, not {settings.domain!r}")
     if blank and settings.domain != "scenes":
         raise UserError(f"blank: only the domain 'scenes' has empty pictures, not {settings.domain!r}")
-    about = {"lessons": 1, "reference": reference, "padding": padding, "talk": only_talk, "n": n, "shard": shard}
+    if only:
+        _check_only(settings, only)
+    about: dict[str, Any] = {"only": only} if only else {}
+    about |= {"lessons": 1, "reference": reference, "padding": padding, "talk": only_talk, "n": n, "shard": shard}
     about |= {"quote": True} if quote else {}
     about |= {"blank": blank} if blank else {}
     about |= {"different rubrics": rubrics} if rubrics else {}
     shared = _first_rubrics(settings, rubrics) if rubrics else ()
     with prepared(out, {**settings.to_json(), **about, "version": settings.generator}) as folder:
-        task = partial(_shard, settings, folder, n, shard, _Shares(reference, padding, blank, quote, shared), only_talk)
+        shares = _Shares(reference, padding, blank, quote, shared, only)
+        task = partial(_shard, settings, folder, n, shard, shares, only_talk)
         starts = range(0, n, shard)
         if workers == 1 or len(starts) == 1:
             return Written(tuple(map(task, starts)), n)
@@ -287,9 +307,16 @@ def write_lessons(
             return Written(tuple(pool.map(task, starts)), n)
 
 
+def _check_only(settings: Settings, kind: str) -> None:
+    if kind not in STATED:
+        raise UserError(f"only: there is no {kind!r}: {', '.join(STATED)}")
+    if settings.domain != "scenes" or settings.responses > 1:
+        raise UserError("only: single lessons about scenes can state one kind of claim alone")
+
+
 class _Shares(NamedTuple):
     """Percent of the lessons that have a reference, are padded, and are blanked; whether they quote the rubric; the
-    rubrics that they have, () for those that are drawn with them.
+    rubrics that they have, () for those that are drawn with them; the kind that all of their claims are of, if any.
     """
 
     reference: int
@@ -297,6 +324,7 @@ class _Shares(NamedTuple):
     blank: int = 0
     quote: bool = False
     rubrics: tuple[Spec, ...] = ()
+    only: str = ""
 
 
 def _first_rubrics(settings: Settings, n: int) -> tuple[Spec, ...]:
@@ -338,7 +366,8 @@ def _records(samples: Iterable[Sample], folder: Path, shares: _Shares, only_talk
         else:
             key = (sample.settings.seed, sample.settings.domain, sample.index)
             drawn, pad = Stream("reference", *key).chance(shares.reference), Stream("padding", *key)
-            made = padded(sample, pad) if pad.chance(shares.padding) else sample
+            made = drilled(sample, shares.only, Stream("only", *key)) if shares.only else sample
+            made = padded(made, pad) if pad.chance(shares.padding) else made
             if Stream("blank", *key).chance(shares.blank):
                 made = blanked(made)
                 write_pictures(made, folder)

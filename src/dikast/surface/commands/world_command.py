@@ -111,6 +111,10 @@ def teach(
     blank: Annotated[
         int, typer.Option("--blank", help="Percent of lessons about an empty picture: nothing said of it is there.")
     ] = 0,
+    only: Annotated[
+        str,
+        typer.Option("--only", help="Responses state this of each thing and nothing else: colour, size or texture."),
+    ] = "",
     form: FormOption = 20,
     version: VersionOption = 3,
     rubrics: RubricsOption = 4,
@@ -128,7 +132,7 @@ def teach(
     )
     written = write_lessons(
         settings, n, out, reference=reference, padding=padding, blank=blank, only_talk=talk, quote=quote,
-        workers=workers,
+        only=only, workers=workers,
     )  # fmt: skip
     echo(f"{written.items} lessons in {out}")
 
