@@ -125,6 +125,21 @@ scout: .venv/ready
 	$(QUOTED) -n 6000 --seed 62 --padding 15 --domain text --out $(DATA)/text-quoted-many
 	$(QUOTED) -n 6000 --seed 63 --pairs --out $(DATA)/pairs-quoted-many
 	$(QUOTED) -n 6000 --seed 65 --pairs --domain text --out $(DATA)/text-pairs-quoted-many
+	$(RULED) -n 3000 --seed 67 --only texture --form 0 --out $(DATA)/only-texture
+	$(RULED) -n 3000 --seed 68 --only colour --form 0 --out $(DATA)/only-colour
+	$(RULED) -n 4000 --seed 71 --padding 15 --blank 4 --out $(DATA)/even-scenes
+	$(RULED) -n 2000 --seed 72 --padding 15 --form 70 --out $(DATA)/even-form
+	$(RULED) -n 3000 --seed 73 --padding 15 --form 40 --domain text --out $(DATA)/even-text
+	$(RULED) -n 2000 --seed 74 --pairs --out $(DATA)/even-pairs
+	$(RULED) -n 2000 --seed 75 --pairs --domain text --out $(DATA)/even-text-pairs
+	$(QUOTED) -n 1500 --seed 76 --padding 15 --out $(DATA)/even-scenes-quoted
+	$(QUOTED) -n 1000 --seed 77 --padding 15 --domain text --out $(DATA)/even-text-quoted
+	$(QUOTED) -n 1000 --seed 78 --pairs --out $(DATA)/even-pairs-quoted
+	$(QUOTED) -n 1000 --seed 79 --pairs --domain text --out $(DATA)/even-text-pairs-quoted
+	seed=80; for domain in plates clips pictures retouch; do \
+	  $(RULED) -n 600 --seed $$seed --domain $$domain --out $(DATA)/even-$$domain && \
+	  $(RULED) -n 400 --seed $$((seed + 1)) --pairs --domain $$domain --out $(DATA)/even-$$domain-pairs \
+	  || exit 1; seed=$$((seed + 2)); done
 	$(BIN)/dikast train new --config recipes/scout-cpu/2-grade.yaml --later recipes/scout-cpu/4-rubrics.yaml --later recipes/scout-cpu/5-rules.yaml --later recipes/scout-cpu/6-more.yaml --most 1500 --out build/scout/init
 	$(BIN)/dikast train look --config recipes/scout-cpu/0-look.yaml
 	$(TWO) --config recipes/scout-cpu/1-talk.yaml
@@ -133,7 +148,9 @@ scout: .venv/ready
 	$(ONE) --config recipes/scout-cpu/4-rubrics.yaml
 	$(TWO) --config recipes/scout-cpu/5-rules.yaml
 	$(TWO) --config recipes/scout-cpu/6-more.yaml
-	$(BIN)/dikast train release build/scout/6-more/model --out build/scout/model
+	$(TWO) --config recipes/scout-cpu/7-compare.yaml
+	$(TWO) --config recipes/scout-cpu/8-even.yaml
+	$(BIN)/dikast train release build/scout/8-even/model --out build/scout/model
 RULED := $(BIN)/dikast world teach --version 4 --quote --reference 25 --workers 2
 QUOTED := $(BIN)/dikast world teach --version 3 --quote --reference 25 --workers 2
 # Memory once taken is kept (glibc gives large blocks back at once), and kernels for every length of row: a third faster.
@@ -149,7 +166,7 @@ scout-twins: .venv/ready
 	for twin in $(TWINS); do for stage in 2-grade 3-words; do \
 	  $(TWO) --config build/scout/twins/$$twin/$$stage.yaml || exit 1; done; \
 	  $(ONE) --config build/scout/twins/$$twin/4-rubrics.yaml || exit 1; \
-	  for stage in 5-rules 6-more; do \
+	  for stage in 5-rules 6-more 7-compare 8-even; do \
 	  $(TWO) --config build/scout/twins/$$twin/$$stage.yaml || exit 1; done; done
 
 # `scout` on one GPU, larger and on every domain; never run so far. Each piece stops after eight minutes
