@@ -104,14 +104,13 @@ def _grey(row: Row) -> Row:
     return row | grey
 
 
-def _greyed(value: Any) -> Any:
-    """A value of a row, in which every picture and frame is the grey one."""
+def _greyed(value: Any, key: str = "") -> Any:
+    """The value of a row at this key, in which every picture and frame is the grey one."""
+    if key == "image":
+        return "grey.png"
     if isinstance(value, list):
-        return [_greyed(each) for each in value]
-    if not isinstance(value, dict):
-        return value
-    shown = {"image": lambda _: "grey.png", "frames": lambda frames: ["grey.png"] * len(frames)}
-    return {key: shown.get(key, _greyed)(each) for key, each in value.items()}
+        return ["grey.png" if key == "frames" else _greyed(each) for each in value]
+    return {key: _greyed(each, key) for key, each in value.items()} if isinstance(value, dict) else value
 
 
 def _unanswered(row: Row) -> Row:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -69,13 +70,13 @@ def difference(one: Gradients, other: Gradients) -> float:
 @pytest.mark.parametrize("train", ["full", "lora"])
 @pytest.mark.parametrize("family", tiny_models.FAMILIES)
 def test_packed_rows_are_learnt_from_as_rows_alone(family: str, train: str, write_config: Write) -> None:
-    weights = {"label_weight": 2.0, "label_smoothing": 0.2}
+    weighed = partial(collate, label_weight=2.0, label_smoothing=0.2)
     loaded, shards = prepared(write_config(family=family, train=train, label_loss_weight=2.0, label_smoothing=0.2))
     numbers = [0, 3, 5, 9]
     assert len({int(shards.lengths[n]) for n in numbers}) > 1
-    alone = learnt(loaded, [collate(shards, [n], loaded, **weights) for n in numbers])
+    alone = learnt(loaded, [weighed(shards, [n], loaded) for n in numbers])
     use_packed_attention(loaded.model)
-    packed = collate(shards, numbers, loaded, **weights, pack="rows")
+    packed = weighed(shards, numbers, loaded, pack="rows")
     assert packed.size == (4, int(shards.lengths[numbers].sum()))  # no padding
     loss, gradients = learnt(loaded, [packed])
     assert loss == pytest.approx(alone[0], rel=1e-5)
@@ -123,16 +124,17 @@ def graded(folder: Path, *, images: bool) -> Path:
 def test_trees_are_learnt_from_as_rows_alone(family: str, train: str, write_config: Write, tmp_path: Path) -> None:
     images = family in tiny_models.IMAGE_FAMILIES
     data = [{"items": [str(graded(tmp_path, images=images))], "formats": ["absolute-short.yaml"]}]
-    weights = {"label_weight": 2.0, "label_smoothing": 0.2}
-    told = {"label_loss_weight": 2.0, "label_smoothing": 0.2}
-    config = write_config(family=family, train=train, data=data, **told, augment={"blank": 0})
+    weighed = partial(collate, label_weight=2.0, label_smoothing=0.2)
+    config = write_config(
+        family=family, train=train, data=data, label_loss_weight=2.0, label_smoothing=0.2, augment={"blank": 0}
+    )
     loaded, shards = prepared(config)
     numbers = list(range(12))
     assert sorted(np.bincount(shards.siblings)) == [4, 4, 4]
-    loss, gradients = learnt(loaded, [collate(shards, [n], loaded, **weights) for n in numbers])
+    loss, gradients = learnt(loaded, [weighed(shards, [n], loaded) for n in numbers])
     use_packed_attention(loaded.model)
     for pack in ("rows", "trees"):
-        batch = collate(shards, numbers, loaded, **weights, pack=pack)
+        batch = weighed(shards, numbers, loaded, pack=pack)
         assert batch.learnt == int((shards.lengths - shards.prompts).sum())
         labels = np.concatenate([part.rows["label"] for part in shards.parts])
         assert float(batch.weights.sum()) == pytest.approx(
