@@ -149,4 +149,4 @@ def test_more_pictures_than_the_judge_takes(worlds: list[Item]) -> None:
     scored = reward.one(prompt, "A red square.", {"images": [picture] * 140})
     assert scored.value is None
     assert scored.reason.startswith("engine_error")
-    assert asyncio.run(reward.trl_async([prompt], ["A red square."], images=[[picture]]))[0] is not None
+    assert asyncio.run(reward.trl_async([prompt], ["There is a red square."], images=[[picture]]))[0] is not None

@@ -359,7 +359,7 @@ def test_a_checkpoint_of_another_run_is_refused(write_config: Write) -> None:
         ({"max_seconds": -1}, "field 'max_seconds': expected a number of at least 0"),
         ({"clip": "nan"}, "field 'clip': expected a number of at least 0 and finite, got nan"),
         ({"label_loss_weight": "inf"}, "field 'label_loss_weight'"),
-        ({"label_smoothing": 1}, "field 'label_smoothing': expected a number from 0 to below 1"),
+        ({"label_smoothing": 0.5}, "field 'label_smoothing': expected a number from 0 to below 0.5"),
         ({"learning_rate": "nan"}, "field 'learning_rate': expected a number above 0"),
         ({"seed": -1}, "field 'seed': expected a whole number from 0 to"),
         ({"lora": {"dropout": 2}}, "field 'lora.dropout': expected a number from 0 to below 1"),

@@ -155,6 +155,13 @@ def test_arena_labels_turn_with_the_pair(corpora: Path, tiny: Callable[[str], Pa
     assert all(len(each.reply.text.splitlines()) > 1 for each in both)
 
 
+def test_labels_of_own_prompts_of_pairs_are_not_smoothed(corpora: Path, tiny: Callable[[str], Path]) -> None:
+    for corpus in ("critic-pairwise", "critic-pointwise"):
+        file = str(corpora / corpus / "items.jsonl")
+        with pytest.raises(DataError, match=r"in its own prompt, .* leave 'own' out of 'formats', or label_smoothing"):
+            examples(replace(config_of(tiny("llava")), label_smoothing=0.1), file)
+
+
 def test_a_prompt_of_another_version_is_told(corpora: Path, tiny: Callable[[str], Path], tmp_path: Path) -> None:
     item = next(iter(read_items(corpora / "critic-pairwise" / "items.jsonl")))
     meta = {**item.meta, "template": {**item.meta["template"], "hash": "0"}}

@@ -130,6 +130,7 @@ def test_trees_are_learnt_from_as_rows_alone(family: str, train: str, write_conf
     )
     loaded, shards = prepared(config)
     numbers = list(range(12))
+    assert all(len(part.others(i)) == 4 for part, i in map(shards.find, numbers))  # of labels 1 to 5
     assert sorted(np.bincount(shards.siblings)) == [4, 4, 4]
     loss, gradients = learnt(loaded, [weighed(shards, [n], loaded) for n in numbers])
     use_packed_attention(loaded.model)

@@ -271,6 +271,10 @@ def test_responses_can_state_one_kind_of_claim_about_each_thing(kind: str, versi
 def test_what_cannot_be_taught_is_told(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="only: there is no 'count': colour, size, texture"):
         write_lessons(Settings(), 2, tmp_path, only="count")
+    with pytest.raises(UserError, match="only: talk has no responses"):
+        write_lessons(Settings(form=0), 2, tmp_path, only="size", only_talk=True)
+    with pytest.raises(UserError, match="form: where responses state one kind of claim alone"):
+        write_lessons(Settings(), 2, tmp_path, only="size")
     for settings in (Settings(domain="text"), Settings(responses=2)):
         with pytest.raises(UserError, match="only: single lessons about scenes"):
             write_lessons(settings, 2, tmp_path, only="size")

@@ -116,8 +116,12 @@ def _bridge(format: "Format", prose: str, label: str) -> Reply:
 
 def _json(format: "Format", prose: str, label: str) -> Reply:
     lead = f'{{"feedback": {json.dumps(prose, ensure_ascii=False)}, ' if format.feedback else "{"
-    spelt = json.dumps(label, ensure_ascii=False)[1:-1]
-    return Reply(f'{lead}"verdict": "', spelt, '"}')
+    return Reply(f'{lead}"verdict": "', spelt(format, label), '"}')
+
+
+def spelt(format: "Format", label: str) -> str:
+    """A label as replies in this format spell it: escaped in JSON."""
+    return json.dumps(label, ensure_ascii=False)[1:-1] if format.dialect == "json" else label
 
 
 def _boxed(format: "Format", prose: str, label: str) -> Reply:

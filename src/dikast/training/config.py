@@ -123,7 +123,7 @@ class Config:
     process; `bf16-master`: bf16 weights and gradients, the rest of their fp32 values and fp32
     moments in the optimizer.
     label_loss_weight: how much the tokens of the verdict's label count in the loss, the others 1. label_smoothing: the
-    share of that which the other labels of the question get, evenly, so that no label is learnt as certain.
+    share of the weight of the label's token that goes to the question's other labels, evenly, so that none is certain.
     shards: where the prepared examples are kept (`out`/shards). workers: processes that prepare them, and then, in each
     process that trains, threads that read and prepare pictures ahead of the steps.
     max_seconds: stop with a checkpoint after so long (0: never); the same command goes on from it.
@@ -155,7 +155,7 @@ class Config:
     betas: tuple[float, float] = option((0.9, 0.95), least=0, below=1)
     clip: float = option(1.0, least=0, most=MOST_NUMBER)
     label_loss_weight: float = option(1.0, least=0, most=MOST_NUMBER)
-    label_smoothing: float = option(0.0, least=0, below=1)
+    label_smoothing: float = option(0.0, least=0, below=0.5)
     precision: Literal["fp32", "bf16", "bf16-master"] = "fp32"
     checkpointing: bool = False
     compile: bool = False

@@ -191,7 +191,8 @@ def drilled(sample: Sample, kind: str, rng: Stream) -> Sample:
         told = rng.pick([value for value in STATED[kind] if value != true]) if rng.chance(55) else true
         claims.append(Claim(kind, kind, (thing.shape, told)))
     said = tuple(Sentence(sample.domain.say(claim, response.voice), "claim", claim) for claim in claims)
-    return replace(sample, responses=(replace(response, sentences=said, layout="prose", asked="", limit=0, edits=()),))
+    only = replace(response, sentences=said, layout="prose", asked="", limit=0, edits=())
+    return replace(sample, responses=(only,), notes=())  # a response of its own under each rubric
 
 
 def _sentence(text: str) -> str:
@@ -290,7 +291,7 @@ def write_lessons(
     if blank and settings.domain != "scenes":
         raise UserError(f"blank: only the domain 'scenes' has empty pictures, not {settings.domain!r}")
     if only:
-        _check_only(settings, only)
+        _check_only(settings, only, only_talk)
     about: dict[str, Any] = {"only": only} if only else {}
     about |= {"lessons": 1, "reference": reference, "padding": padding, "talk": only_talk, "n": n, "shard": shard}
     about |= {"quote": True} if quote else {}
@@ -307,11 +308,17 @@ def write_lessons(
             return Written(tuple(pool.map(task, starts)), n)
 
 
-def _check_only(settings: Settings, kind: str) -> None:
+def _check_only(settings: Settings, kind: str, only_talk: bool) -> None:
     if kind not in STATED:
         raise UserError(f"only: there is no {kind!r}: {', '.join(STATED)}")
     if settings.domain != "scenes" or settings.responses > 1:
         raise UserError("only: single lessons about scenes can state one kind of claim alone")
+    if only_talk:
+        raise UserError("only: talk has no responses, which could state one kind of claim alone")
+    if settings.form:
+        raise UserError(
+            f"form: where responses state one kind of claim alone none has a form to weigh: 0, not {settings.form}"
+        )
 
 
 class _Shares(NamedTuple):

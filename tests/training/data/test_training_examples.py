@@ -47,6 +47,16 @@ def text(example: Example) -> str:
     return example.messages[-1].text
 
 
+def test_an_example_knows_what_else_its_label_could_have_been() -> None:
+    (graded,), (compared,) = made([one(0)], ("claims",)), made([pair(0)], ("pairwise",))
+    assert (graded.reply.label, graded.others) == ("4", ("1", "2", "3", "5"))
+    assert (compared.reply.label, compared.others) == ("A", ("B", "tie"))
+    quoted = Rubric("q", "Is it so?", Scale(("bad", 'so-"so"', "good"), (1.0, 2.0, 3.0)))
+    for label, spelt in (('so-"so"', ("bad", "good")), ("bad", ('so-\\"so\\"', "good"))):
+        item = replace(one(0), rubric=quoted, gold={"label": label, "feedback": "So it is."})
+        assert made([item], ("json-absolute",))[0].others == spelt
+
+
 def test_swapping_shows_each_order_as_often_and_turns_the_verdict() -> None:
     pairs = [pair(i) for i in range(200)]
     assert {each.reply.label for each in made(pairs, ("pairwise",))} == {"A"}

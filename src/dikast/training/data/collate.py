@@ -226,8 +226,9 @@ def _positions(
 
 def cross_entropies(logits: torch.Tensor, batch: Batch) -> torch.Tensor:
     """The cross-entropy of each target in nats, (targets,). logits: (kept, vocabulary)."""
-    if len(batch.targets) > len(logits):
-        logits = logits[batch.sources]
+    if len(batch.targets) > len(logits):  # without a copy of a row for each of its targets
+        logits = logits.float()
+        return logits.logsumexp(-1)[batch.sources] - logits[batch.sources, batch.targets]
     return torch.nn.functional.cross_entropy(logits.float(), batch.targets, reduction="none")
 
 

@@ -92,7 +92,7 @@ def encode(
         [*_behind(made, reply.before + other + reply.after, loaded.tokens, merged=example.prefilled), end]
         for other in (example.others if find_others else ())
     ]
-    differing = tuple((at, each[at]) for each in others for at in (_agreed(each, ids),))
+    differing = tuple((at, each[at]) for each in others if each != ids for at in (_agreed(each, ids),))
     for limit, name in ((loaded.context, "what the model takes"), (most, "max_tokens")):
         if len(ids) > limit:
             shown = (*made.seen.images, *made.seen.clips)

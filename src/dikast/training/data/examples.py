@@ -30,7 +30,7 @@ from dikast.prompts.ask import as_given
 from dikast.prompts.format import Format, load_format
 from dikast.prompts.gold import Gold, gold_of, scored_apart
 from dikast.prompts.pair_names import exchangeable
-from dikast.prompts.target import Reply
+from dikast.prompts.target import Reply, spelt
 from dikast.training.config import OWN, Augment, Config, Data
 from dikast.training.data.rubric_augmentation import other_words
 
@@ -182,6 +182,9 @@ class Asker:
             rubric = rubric.bare
         prose = not (augment.drop_feedback and rng.random() < augment.drop_feedback)
         if own is not None:
+            if form.kind == "pairwise" and self._config.label_smoothing:
+                told = f"item {item.id!r} is asked in its own prompt, whose labels label_smoothing does not know"
+                raise DataError(f"{told}: leave 'own' out of 'formats', or label_smoothing", path=item.origin)
             reply = own.target(item, gold, rubric, responses, prose=prose)
             return _asked(form, item, rubric, responses, reply, prefilled=False)
         return _example(form if prose else without_prose(form), item, rubric, responses, gold)
@@ -244,7 +247,8 @@ def _asked(
     name = f"{item.id}/{form.name}/{shown}" + (f"/{tag}" if tag else "")
     asked = form.ask(item, rubric, responses)
     others = form.ask(replace(item, responses=((Text(_OTHER),),) * len(item.responses)), rubric, responses)
-    labels = dict(form.words).values() if form.kind == "pairwise" else rubric.scale.labels
+    known = dict(form.words).values() if form.kind == "pairwise" else rubric.scale.labels
+    labels = [spelt(form, label) for label in known]
     instead = tuple(label for label in labels if label != reply.label) if reply.label in labels else ()
     return Example(name, item.origin, asked, reply, prefilled, _agreed(asked, others), instead)
 
