@@ -278,8 +278,8 @@ def write_lessons(
     reference, padding, blank: percent of the lessons that have one, are `padded`, and are `blanked`. rubrics: how many
     different ones the lessons have between them, each lesson one of these by chance, from version 4 on one that weighs
     a claim of the response; 0 is as many as the world draws. only: all lessons are `drilled` in this kind of claim.
-    The number of workers changes nothing. UserError for
-    settings that cannot be met, for talk or blanks of anything but scenes, and for a folder that holds something else.
+    The number of workers changes nothing. UserError for settings that cannot be met, for talk or blanks of anything but
+    scenes, and for a folder that holds something else.
     """
     if n < 1 or workers < 1 or shard < 1:
         raise UserError(f"n, workers and shard: must be 1 or more, got {n}, {workers} and {shard}")
@@ -317,7 +317,7 @@ def _check_only(settings: Settings, kind: str, only_talk: bool) -> None:
         raise UserError("only: talk has no responses, which could state one kind of claim alone")
     if settings.form:
         raise UserError(
-            f"form: where responses state one kind of claim alone none has a form to weigh: 0, not {settings.form}"
+            f"form: where responses state one kind of claim alone rubrics cannot weigh form: use 0, not {settings.form}"
         )
 
 

@@ -113,7 +113,7 @@ def teach(
     ] = 0,
     only: Annotated[
         str,
-        typer.Option("--only", help="Responses state this of each thing and nothing else: colour, size or texture."),
+        typer.Option("--only", help="State this alone, of each thing: colour, size or texture (with --form 0)."),
     ] = "",
     form: FormOption = 20,
     version: VersionOption = 3,

@@ -148,8 +148,7 @@ class Shard:
 
     def shown(self, i: int) -> NDArray[Any]:
         """The images of a row in order, then its clips, as `SHOWN`."""
-        start, end = np.searchsorted(self._shown["row"], [i, i + 1])
-        return np.asarray(self._shown[start:end])
+        return _of_row(self._shown, i)
 
     @cached_property
     def _shown(self) -> NDArray[Any]:
@@ -157,8 +156,7 @@ class Shard:
 
     def others(self, i: int) -> NDArray[Any]:
         """Where the other labels of a row's question differ from its own, as `OTHER`."""
-        start, end = np.searchsorted(self._others["row"], [i, i + 1])
-        return np.asarray(self._others[start:end])
+        return _of_row(self._others, i)
 
     @cached_property
     def _others(self) -> NDArray[Any]:
@@ -188,6 +186,12 @@ class Shard:
 
     def _kept(self, start: int, length: int) -> bytes:
         return self._mapped(self.folder / "bytes.npy")[start : start + length].tobytes()
+
+
+def _of_row(table: NDArray[Any], i: int) -> NDArray[Any]:
+    """The entries of row `i` in a table that is sorted by row."""
+    start, end = np.searchsorted(table["row"], [i, i + 1])
+    return np.asarray(table[start:end])
 
 
 @dataclass(frozen=True)
