@@ -348,7 +348,14 @@ class Maker:
             order = claims if k == 0 else rng.shuffled(claims)
             responses.append(
                 compose(
-                    order, form, contradicting, rng, voice=voice, edits=self.rules.edits, language=self.rules.language
+                    order,
+                    form,
+                    contradicting,
+                    rng,
+                    voice=voice,
+                    edits=self.rules.edits,
+                    language=self.rules.language,
+                    repeats_fillers=self.rules.version < 4,
                 )
             )
         if self.rules.edits and rng.chance(4) and hasattr(graph, "overlay"):

@@ -68,9 +68,9 @@ class Settings:
 
         4.1 draws other items than 4 did until 2026-11-24; 4.2 than 4.1, of text (notes) until 2026-11-26, of scenes
         (what is left out) until 2026-11-29. 4.3 words the rubrics otherwise, of the same items, and 4.4 some names and
-        rules.
+        rules. 4.5 draws other items than 4.4 where a response would have repeated a filler.
         """
-        return "worlds/4.4" if self.version == 4 else f"worlds/{self.version}"
+        return "worlds/4.5" if self.version == 4 else f"worlds/{self.version}"
 
     def the_domain(self) -> Domain:
         """The domain by name."""

@@ -73,7 +73,7 @@ def test_version_4_obeys_words(words: int, tmp_path: Path) -> None:
     built = build(load_recipe(path), tmp_path / "out")
     assert built.kept == dict.fromkeys("12345", 8)
     told = orjson.loads((tmp_path / "out" / "build.json").read_bytes())["teacher"]
-    assert (told["version"], told["words"]) == ("worlds/4.4", words)
+    assert (told["version"], told["words"]) == ("worlds/4.5", words)
     items = list(read_items(str(tmp_path / "out" / "items.jsonl")))
     lengths = [len(words_of(text_of(item.responses[0]))) for item in items]
     assert all(abs(n - words) <= 0.3 * words for n in lengths)

@@ -53,5 +53,5 @@ def test_earlier_versions_know_no_days() -> None:
             assert all(claim.aspect != "day" for claim in sample.responses[0].claims)
     with pytest.raises(UserError, match="'day' came with version 4"):
         Settings("text", aspects=("day",))
-    assert Settings("text", version=4).generator == "worlds/4.4"
-    assert (Settings("clips", version=4).generator, Settings("text").generator) == ("worlds/4.4", "worlds/3")
+    assert Settings("text", version=4).generator == "worlds/4.5"
+    assert (Settings("clips", version=4).generator, Settings("text").generator) == ("worlds/4.5", "worlds/3")

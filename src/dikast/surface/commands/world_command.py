@@ -115,6 +115,7 @@ def teach(
         str,
         typer.Option("--only", help="State this alone, of each thing: colour, size or texture (with --form 0)."),
     ] = "",
+    claims: Annotated[str, typer.Option("--claims", help="Claims in a response, as a range such as 3-6.")] = "",
     form: FormOption = 20,
     version: VersionOption = 3,
     rubrics: RubricsOption = 4,
@@ -124,12 +125,13 @@ def teach(
     workers: Annotated[int, typer.Option("--workers", help="Number of processes; does not change the output.")] = 1,
 ) -> None:
     """Write training data for a small judge: items whose gold feedback checks claim by claim, or look-and-say."""
-    from dikast.worlds.settings import Settings
+    from dikast.worlds.settings import Settings, range_of
     from dikast.worlds.teach import write_lessons
 
     settings = Settings(
-        domain=domain, split=split, seed=seed, responses=2 if pairs else 1, form=form, version=version, rubrics=rubrics
-    )
+        domain=domain, split=split, seed=seed, responses=2 if pairs else 1, claims=range_of("claims", claims),
+        form=form, version=version, rubrics=rubrics,
+    )  # fmt: skip
     written = write_lessons(
         settings, n, out, reference=reference, padding=padding, blank=blank, only_talk=talk, quote=quote,
         only=only, workers=workers,

@@ -10,7 +10,7 @@ from dikast.worlds.sampling.rng import Stream
 from dikast.worlds.scoring.penalty import subject_of
 
 LAYOUTS = ("prose", "lines", "bullets", "numbers")
-_ASK_LAYOUT = {
+ASK_LAYOUT = {
     "lines": "Write one sentence per line.",
     "bullets": "Write a list with dashes.",
     "numbers": "Number the sentences.",
@@ -43,9 +43,14 @@ class Response:
         return list(dict.fromkeys(s.claim for s in self.sentences if s.claim is not None))
 
     @property
+    def texts(self) -> list[str]:
+        """The sentences as they are shown, without layout and emphasis."""
+        return [second_language(s.text) if self.language else s.text for s in self.sentences]
+
+    @property
     def text(self) -> str:
         """The response as it is shown to a judge."""
-        said = [second_language(s.text) if self.language else s.text for s in self.sentences]
+        said = self.texts
         if "restyle" in self.edits:
             said = [f"**{text}**" for text in said]
         if self.layout == "bullets":
@@ -83,8 +88,13 @@ class Response:
 
     def rules_text(self) -> str:
         """The sentences of the instruction about layout and length."""
-        parts = [_ASK_LAYOUT[self.asked]] if self.asked else []
-        return " ".join([*parts, f"Use at most {self.limit} words."] if self.limit else parts)
+        parts = [ASK_LAYOUT[self.asked]] if self.asked else []
+        return " ".join([*parts, ask_length(self.limit)] if self.limit else parts)
+
+
+def ask_length(limit: int) -> str:
+    """The sentence of the instruction about a limit of so many words."""
+    return f"Use at most {limit} words."
 
 
 def count_words(text: str) -> int:
@@ -109,9 +119,11 @@ def compose(
     voice: int,
     edits: bool,
     language: int,
+    repeats_fillers: bool = False,
 ) -> Response:
     """Compose a response. Every aspect in `form` adds exactly two sentences, faulty or neutral, so that the number of
-    sentences says nothing about the score.
+    sentences says nothing about the score. `repeats_fillers`: a neutral sentence may stand there twice, as it did up to
+    version 3, though repetitions are counted among claims alone.
     """
     extra: list[Sentence] = []
     for aspect, bad in form.items():
@@ -121,7 +133,9 @@ def compose(
                 made = [s._replace(role="repeat") for s in rng.shuffled(claims)[:bad]]
             if aspect == "consistency":
                 made = list(contradicting[:bad])
-            extra += made + [Sentence(t, "neutral") for t in rng.shuffled(NEUTRAL)[: 2 - len(made)]]
+            used = () if repeats_fillers else {sentence.text for sentence in extra}
+            neutral = [Sentence(text, "neutral") for text in rng.shuffled(NEUTRAL) if text not in used]
+            extra += made + neutral[: 2 - len(made)]
     sentences = list(claims)
     for sentence in extra:
         at = rng.below(len(sentences) + 1)
