@@ -17,6 +17,7 @@ from dikast.worlds import teach
 from dikast.worlds.domains.vocabulary import SHAPES
 from dikast.worlds.make import make
 from dikast.worlds.sampling.rng import Stream
+from dikast.worlds.scoring.aspects import ASPECTS
 from dikast.worlds.settings import Settings
 from dikast.worlds.teach import lesson, padded, talk, write_lessons
 
@@ -158,13 +159,42 @@ def test_responses_can_state_one_kind_of_claim_about_each_thing(kind: str, versi
     assert json.loads((tmp_path / "only" / "world.json").read_text())["only"] == kind
 
 
+@pytest.mark.parametrize("domain", ["scenes", "text"])
+def test_lessons_can_be_about_form_alone(domain: str, tmp_path: Path) -> None:
+    settings = Settings(domain, seed=4, version=4, claims=(2, 3), rubrics=2)
+    items = [*read_items(str(write_lessons(settings, 120, tmp_path / "form", quote=True, only="form").files[0]))]
+    whole = {"format", "length", "relevance", "concision"} | ({"completeness"} if domain == "scenes" else set())
+    broken: list[str] = []
+    for item in items:
+        said, counts = str(item.instruction), item.gold["counts"]
+        asked = re.findall(r"Write one sentence per line|Write a list with dashes|Number the sentences", said)
+        [limit] = re.findall(r"Use at most (\d+) words\.", said)
+        assert len(asked) == 1
+        words = [word for word in item.response[0].text.split() if any(map(str.isalpha, word))]
+        assert counts["length"] == max(0, len(words) - int(limit))
+        rules = re.findall(r"^Rule: (.*): (\w+) (\d)$", item.gold["feedback"], re.M)
+        assert {aspect for _, aspect, _ in rules} == whole
+        due = {aspect: int(weight) * min(counts[aspect], ASPECTS[aspect].cap) for _, aspect, weight in rules}
+        for name, aspect, _ in rules:
+            lost = re.search(rf"^{name.capitalize()}: .*?(?:, (\d+) lost, .*)?$", item.gold["feedback"], re.M)
+            assert lost
+            assert int(lost[1] or 0) == due[aspect]
+        charged = sum(claim["cost"] for claim in item.gold["claims"])
+        assert item.gold["penalty"] == charged + sum(due.values())
+        broken += [aspect for aspect in whole if counts[aspect]]
+    assert all(0.35 < broken.count(aspect) / len(items) < 0.8 for aspect in whole)
+
+
 def test_what_cannot_be_taught_is_told(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="only: there is no 'count': colour, size, texture"):
+    with pytest.raises(UserError, match="only: there is no 'count': colour, size, texture, form"):
         write_lessons(Settings(), 2, tmp_path, only="count")
     with pytest.raises(UserError, match="only: talk has no responses"):
         write_lessons(Settings(form=0), 2, tmp_path, only="size", only_talk=True)
     with pytest.raises(UserError, match="form: where responses state one kind of claim alone"):
         write_lessons(Settings(), 2, tmp_path, only="size")
+    for settings in (Settings(), Settings(version=4, responses=2), Settings("pictures", version=4)):
+        with pytest.raises(UserError, match="only: form is taught by single lessons about written responses"):
+            write_lessons(settings, 2, tmp_path, only="form")
     for settings in (Settings(domain="text"), Settings(responses=2)):
         with pytest.raises(UserError, match="only: single lessons about scenes"):
             write_lessons(settings, 2, tmp_path, only="size")

@@ -24,10 +24,12 @@ from dikast.worlds.domains.protocol import DRAWN, Claim
 from dikast.worlds.domains.vocabulary import COLOURS, SHAPES, SIZES, TEXTURES
 from dikast.worlds.make import Maker
 from dikast.worlds.sample import Sample
-from dikast.worlds.sampling.response import Response, Sentence
+from dikast.worlds.sampling.response import Response, Sentence, compose
 from dikast.worlds.sampling.rng import Stream
 from dikast.worlds.scoring.penalty import Spec
-from dikast.worlds.settings import Settings
+from dikast.worlds.scoring.term_names import name_of
+from dikast.worlds.scoring.terms import Term
+from dikast.worlds.settings import FORM_ASPECTS, Settings
 from dikast.worlds.truths import reference_text
 from dikast.worlds.worked_feedback import cell_in_words, listed, thing_in_words, worked
 from dikast.worlds.write import Written, prepared, write_pictures
@@ -36,6 +38,7 @@ ASK_TALK = "Say what is in each cell."
 ASK_FIND = "Find"
 
 STATED = {"colour": COLOURS, "size": SIZES, "texture": TEXTURES}  # what a thing has one of
+FORM = "form"  # what responses can be about besides
 _MOST_LOOKED = 50  # samples that are drawn for each different rubric
 
 
@@ -91,8 +94,21 @@ def blanked(sample: Sample) -> Sample:
 
 
 def drilled(sample: Sample, kind: str, rng: Stream) -> Sample:
-    """`sample` whose response states the colour, size or texture of each thing and nothing else, 55 % of them wrong."""
+    """`sample` with a response of its own, which says nothing but what this kind is about.
+
+    kind: colour, size or texture of each thing, 55 % of them wrong; or form: the same claims among repeated sentences
+    and some off the topic, in a layout and within a limit that half of them break, under a rubric that weighs one thing
+    that is claimed and else the response as a whole.
+    """
     (response,) = sample.responses
+    only = _badly_formed(response, rng) if kind == FORM else _stating(response, kind, sample, rng)
+    asked = sample.instruction.removesuffix(response.rules_text()).strip()
+    spec = _about_form(sample, rng) if kind == FORM else sample.spec
+    instruction = " ".join(filter(None, (asked, only.rules_text())))
+    return replace(sample, responses=(only,), notes=(), instruction=instruction, spec=spec, rivals=())
+
+
+def _stating(response: Response, kind: str, sample: Sample, rng: Stream) -> Response:
     things = {thing.shape: thing for thing in sample.graph.things}
     claims = []
     for thing in rng.shuffled(list(things.values())):
@@ -100,8 +116,24 @@ def drilled(sample: Sample, kind: str, rng: Stream) -> Sample:
         told = rng.pick([value for value in STATED[kind] if value != true]) if rng.chance(55) else true
         claims.append(Claim(kind, kind, (thing.shape, told)))
     said = tuple(Sentence(sample.domain.say(claim, response.voice), "claim", claim) for claim in claims)
-    only = replace(response, sentences=said, layout="prose", asked="", limit=0, edits=())
-    return replace(sample, responses=(only,), notes=())  # a response of its own under each rubric
+    return replace(response, sentences=said, layout="prose", asked="", limit=0, edits=())
+
+
+def _badly_formed(response: Response, rng: Stream) -> Response:
+    claims = [sentence for sentence in response.sentences if sentence.role == "claim"]
+    form = {"relevance": rng.below(3), "concision": rng.below(3), "format": rng.below(2), "length": rng.below(2)}
+    return compose(claims, form, (), rng, voice=response.voice, edits=False, language=response.language)
+
+
+def _about_form(sample: Sample, rng: Stream) -> Spec:
+    spec, domain, wordings = sample.spec, sample.domain, sample.settings.rules().wordings
+    whole = [name for name in (*FORM_ASPECTS, "completeness") if name != "consistency"]
+    weighed = tuple(rng.shuffled([name for name in whole if name in FORM_ASPECTS or name in domain.kinds]))
+    names = tuple(name_of(rng, Term(name, "", "each", 0), domain.name, wordings) for name in weighed)
+    weights = tuple((name, 1 + rng.below(2)) for name in weighed)
+    return replace(
+        spec, terms=spec.terms[:1], weights=weights, names=names, cuts=tuple(3 * cut + 3 for cut in spec.cuts)
+    )
 
 
 def _sentence(text: str) -> str:
@@ -180,8 +212,12 @@ def write_lessons(
 
 
 def _check_only(settings: Settings, kind: str, only_talk: bool) -> None:
-    if kind not in STATED:
-        raise UserError(f"only: there is no {kind!r}: {', '.join(STATED)}")
+    if kind not in (*STATED, FORM):
+        raise UserError(f"only: there is no {kind!r}: {', '.join((*STATED, FORM))}")
+    if kind == FORM:
+        if settings.domain in DRAWN or settings.responses > 1 or settings.version < 4 or only_talk:
+            raise UserError("only: form is taught by single lessons about written responses, from version 4 on")
+        return
     if settings.domain != "scenes" or settings.responses > 1:
         raise UserError("only: single lessons about scenes can state one kind of claim alone")
     if only_talk:
