@@ -142,15 +142,17 @@ def _sentences(sample: Sample) -> list[str]:
 @pytest.mark.parametrize("domain", ["scenes", "text"])
 def test_words_are_counted_sentence_by_sentence(domain: str) -> None:
     for sample, told in _lines("length", domain):
-        asked, *steps, verdict = told.split("; ")
-        limit = int(re.fullmatch(r"Use at most (\d+) words\.", asked)[1])  # type: ignore[index]
-        assert asked in sample.instruction
+        asked = re.match(r"Use at most (\d+) words\.", told)
+        assert asked
+        assert asked[0] in sample.instruction
+        limit = int(asked[1])
+        *steps, beside, verdict = told.removeprefix(f"{asked[0]} ").split("; ")
         words = 0
         for step, sentence in zip(steps, _sentences(sample), strict=True):
             here = sum(any(letter.isalpha() for letter in word) for word in sentence.split())
             words += here
             assert step == f"{sentence} {here}, {words}"
-        assert verdict == ("broken" if words > limit else "kept")
+        assert (beside, verdict) == (f"{words} of {limit}", "broken" if words > limit else "kept")
 
 
 @pytest.mark.parametrize("domain", ["scenes", "text"])

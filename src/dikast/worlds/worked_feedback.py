@@ -126,13 +126,13 @@ def _layout_steps(response: Response) -> str:
 
 
 def _length_steps(response: Response) -> str:
-    """The limit, then each sentence with the number of its words and of all so far."""
-    told, words = [ask_length(response.limit)], 0
+    """The limit, each sentence with the number of its words and of all so far, and all beside the limit."""
+    told, words = list[str](), 0
     for text in response.texts:
         here = count_words(text)
         words += here
         told.append(f"{text} {here}, {words}")
-    return "; ".join(told)
+    return f"{ask_length(response.limit)} {'; '.join(told)}; {words} of {response.limit}"
 
 
 def _repeat_steps(response: Response) -> str:
