@@ -161,6 +161,12 @@ scout: .venv/ready
 	$(RULED) -n 500 --seed 122 --only form --claims 2-3 --rubrics 2 --domain text --out $(DATA)/mix-only-form-text
 	$(RULED) -n 900 --seed 123 --form 100 --claims 2-5 --rubrics 2 --out $(DATA)/mix-short-form
 	$(RULED) -n 400 --seed 124 --form 100 --claims 2-5 --rubrics 2 --domain text --out $(DATA)/mix-short-form-text
+	$(RULED) -n 260 --seed 131 --pairs --out $(DATA)/both-pairs
+	$(RULED) -n 260 --seed 132 --pairs --domain text --out $(DATA)/both-text-pairs
+	$(QUOTED) -n 160 --seed 133 --pairs --out $(DATA)/both-pairs-quoted
+	$(QUOTED) -n 160 --seed 134 --pairs --domain text --out $(DATA)/both-text-pairs-quoted
+	$(RULED) -n 300 --seed 135 --form 40 --out $(DATA)/both-scenes
+	$(RULED) -n 160 --seed 136 --form 40 --domain text --out $(DATA)/both-text
 	$(BIN)/dikast train new --config recipes/scout-cpu/2-grade.yaml --later recipes/scout-cpu/4-rubrics.yaml --later recipes/scout-cpu/5-rules.yaml --later recipes/scout-cpu/6-more.yaml --most 1500 --out build/scout/init
 	$(BIN)/dikast train look --config recipes/scout-cpu/0-look.yaml
 	$(TWO) --config recipes/scout-cpu/1-talk.yaml
@@ -174,7 +180,8 @@ scout: .venv/ready
 	$(TWO) --config recipes/scout-cpu/9-form.yaml
 	$(TWO) --config recipes/scout-cpu/10-whole.yaml
 	$(TWO) --config recipes/scout-cpu/11-mix.yaml
-	$(BIN)/dikast train release build/scout/11-mix/model --out build/scout/model
+	$(TWO) --config recipes/scout-cpu/12-both.yaml
+	$(BIN)/dikast train release build/scout/12-both/model --out build/scout/model
 RULED := $(BIN)/dikast world teach --version 4 --quote --reference 25 --workers 2
 QUOTED := $(BIN)/dikast world teach --version 3 --quote --reference 25 --workers 2
 # Memory once taken is kept (glibc gives large blocks back at once), and kernels for every length of row: a third faster.
@@ -190,7 +197,7 @@ scout-twins: .venv/ready
 	for twin in $(TWINS); do for stage in 2-grade 3-words; do \
 	  $(TWO) --config build/scout/twins/$$twin/$$stage.yaml || exit 1; done; \
 	  $(ONE) --config build/scout/twins/$$twin/4-rubrics.yaml || exit 1; \
-	  for stage in 5-rules 6-more 7-compare 8-even 9-form 10-whole 11-mix; do \
+	  for stage in 5-rules 6-more 7-compare 8-even 9-form 10-whole 11-mix 12-both; do \
 	  $(TWO) --config build/scout/twins/$$twin/$$stage.yaml || exit 1; done; done
 
 # `scout` on one GPU, larger and on every domain; never run so far. Each piece stops after eight minutes
