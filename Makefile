@@ -140,33 +140,6 @@ scout: .venv/ready
 	  $(RULED) -n 600 --seed $$seed --domain $$domain --out $(DATA)/even-$$domain && \
 	  $(RULED) -n 400 --seed $$((seed + 1)) --pairs --domain $$domain --out $(DATA)/even-$$domain-pairs \
 	  || exit 1; seed=$$((seed + 2)); done
-	$(RULED) -n 2200 --seed 91 --form 100 --claims 2-5 --rubrics 2 --out $(DATA)/short-form
-	$(RULED) -n 2200 --seed 92 --form 100 --claims 2-5 --rubrics 2 --domain text --out $(DATA)/short-form-text
-	$(RULED) -n 2200 --seed 93 --only form --claims 2-3 --rubrics 2 --out $(DATA)/only-form
-	$(RULED) -n 2000 --seed 94 --only form --claims 2-3 --rubrics 2 --domain text --out $(DATA)/only-form-text
-	$(RULED) -n 1500 --seed 101 --padding 15 --blank 4 --out $(DATA)/mix-scenes
-	$(RULED) -n 1200 --seed 102 --padding 15 --form 70 --out $(DATA)/mix-form
-	$(RULED) -n 1600 --seed 103 --padding 15 --form 50 --domain text --out $(DATA)/mix-text
-	$(RULED) -n 600 --seed 104 --pairs --out $(DATA)/mix-pairs
-	$(RULED) -n 900 --seed 105 --pairs --domain text --out $(DATA)/mix-text-pairs
-	$(QUOTED) -n 450 --seed 106 --padding 15 --out $(DATA)/mix-scenes-quoted
-	$(QUOTED) -n 450 --seed 107 --padding 15 --domain text --out $(DATA)/mix-text-quoted
-	$(QUOTED) -n 250 --seed 108 --pairs --out $(DATA)/mix-pairs-quoted
-	$(QUOTED) -n 400 --seed 109 --pairs --domain text --out $(DATA)/mix-text-pairs-quoted
-	seed=110; for domain in plates clips pictures retouch; do \
-	  $(RULED) -n 120 --seed $$seed --domain $$domain --out $(DATA)/mix-$$domain && \
-	  $(RULED) -n 60 --seed $$((seed + 1)) --pairs --domain $$domain --out $(DATA)/mix-$$domain-pairs \
-	  || exit 1; seed=$$((seed + 2)); done
-	$(RULED) -n 1000 --seed 121 --only form --claims 2-3 --rubrics 2 --out $(DATA)/mix-only-form
-	$(RULED) -n 500 --seed 122 --only form --claims 2-3 --rubrics 2 --domain text --out $(DATA)/mix-only-form-text
-	$(RULED) -n 900 --seed 123 --form 100 --claims 2-5 --rubrics 2 --out $(DATA)/mix-short-form
-	$(RULED) -n 400 --seed 124 --form 100 --claims 2-5 --rubrics 2 --domain text --out $(DATA)/mix-short-form-text
-	$(RULED) -n 260 --seed 131 --pairs --out $(DATA)/both-pairs
-	$(RULED) -n 260 --seed 132 --pairs --domain text --out $(DATA)/both-text-pairs
-	$(QUOTED) -n 160 --seed 133 --pairs --out $(DATA)/both-pairs-quoted
-	$(QUOTED) -n 160 --seed 134 --pairs --domain text --out $(DATA)/both-text-pairs-quoted
-	$(RULED) -n 300 --seed 135 --form 40 --out $(DATA)/both-scenes
-	$(RULED) -n 160 --seed 136 --form 40 --domain text --out $(DATA)/both-text
 	$(BIN)/dikast train new --config recipes/scout-cpu/2-grade.yaml --later recipes/scout-cpu/4-rubrics.yaml --later recipes/scout-cpu/5-rules.yaml --later recipes/scout-cpu/6-more.yaml --most 1500 --out build/scout/init
 	$(BIN)/dikast train look --config recipes/scout-cpu/0-look.yaml
 	$(TWO) --config recipes/scout-cpu/1-talk.yaml
@@ -177,11 +150,7 @@ scout: .venv/ready
 	$(TWO) --config recipes/scout-cpu/6-more.yaml
 	$(TWO) --config recipes/scout-cpu/7-compare.yaml
 	$(TWO) --config recipes/scout-cpu/8-even.yaml
-	$(TWO) --config recipes/scout-cpu/9-form.yaml
-	$(TWO) --config recipes/scout-cpu/10-whole.yaml
-	$(TWO) --config recipes/scout-cpu/11-mix.yaml
-	$(TWO) --config recipes/scout-cpu/12-both.yaml
-	$(BIN)/dikast train release build/scout/12-both/model --out build/scout/model
+	$(BIN)/dikast train release build/scout/8-even/model --out build/scout/model
 RULED := $(BIN)/dikast world teach --version 4 --quote --reference 25 --workers 2
 QUOTED := $(BIN)/dikast world teach --version 3 --quote --reference 25 --workers 2
 # Memory once taken is kept (glibc gives large blocks back at once), and kernels for every length of row: a third faster.
@@ -197,7 +166,7 @@ scout-twins: .venv/ready
 	for twin in $(TWINS); do for stage in 2-grade 3-words; do \
 	  $(TWO) --config build/scout/twins/$$twin/$$stage.yaml || exit 1; done; \
 	  $(ONE) --config build/scout/twins/$$twin/4-rubrics.yaml || exit 1; \
-	  for stage in 5-rules 6-more 7-compare 8-even 9-form 10-whole 11-mix 12-both; do \
+	  for stage in 5-rules 6-more 7-compare 8-even; do \
 	  $(TWO) --config build/scout/twins/$$twin/$$stage.yaml || exit 1; done; done
 
 # `scout` on one GPU, larger and on every domain; never run so far. Each piece stops after eight minutes

@@ -14,7 +14,7 @@ from dikast.worlds.domains.scene_graph import Scene
 from dikast.worlds.make import make
 from dikast.worlds.sample import Sample
 from dikast.worlds.settings import Settings
-from dikast.worlds.worked_feedback import worked
+from dikast.worlds.teach import worked
 
 
 def test_a_stopped_benchmark_asks_only_what_is_missing(tmp_path: Path) -> None:

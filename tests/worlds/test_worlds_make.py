@@ -154,3 +154,29 @@ def test_ranges() -> None:
     assert range_of("objects", "") is None
     with pytest.raises(UserError, match="objects"):
         range_of("objects", "many")
+
+
+def test_no_filler_stands_twice_from_version_4_on() -> None:
+    checked = 0
+    for sample in make(Settings(version=4, seed=951, form=100), 400):
+        [response] = sample.responses
+        fillers = [sentence.text for sentence in response.sentences if sentence.role == "neutral"]
+        assert len(set(fillers)) == len(fillers)
+        repeated = len(response.sentences) - len({sentence.text for sentence in response.sentences})
+        if "concision" in dict(sample.spec.weights):
+            assert sample.graded[0].counts["concision"] == repeated
+            checked += 1
+    assert checked > 50
+
+
+def test_responses_need_claims_for_their_rubrics() -> None:
+    with pytest.raises(
+        UserError, match="needs 4 or more in version 4, got 3; 4 different rubrics need 4: ask for fewer"
+    ):
+        Settings(version=4, claims=(2, 3))
+    with pytest.raises(UserError, match=r"needs 2 or more in version 4, got 1$"):
+        Settings(version=4, claims=(1, 1), responses=2)
+    for sample in make(Settings(version=4, claims=(2, 3), rubrics=2), 20):
+        assert 2 <= len(sample.responses[0].claims) <= 3
+    with pytest.raises(UserError, match="no item 0 of 'text'"):  # all that is said may be contradicted
+        next(iter(make(Settings("text", "operators", version=4, claims=(2, 2), rubrics=2), 1)))

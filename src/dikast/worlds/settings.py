@@ -89,6 +89,7 @@ class Settings:
             claims = claims[0] + 2, claims[1] + 2  # most of them are not weighed
         _check_range("objects", objects, 2, self.grid**2 - 3)
         _check_range("claims", claims, 1, 24)
+        self._check_enough(claims)
         if self.split == "objects" and objects[1] <= rules_of("train").objects[1]:
             raise UserError(
                 f"objects: the split 'objects' needs more than {rules_of('train').objects[1]}, got {objects[1]}"
@@ -108,6 +109,14 @@ class Settings:
             edits=self.edits and self.domain not in DRAWN,
             version=self.version,
         )
+
+    def _check_enough(self, claims: tuple[int, int]) -> None:
+        """Refuse responses of so few claims that no rubrics of terms differ enough."""
+        rubrics = self.rubrics if self.responses == 1 and self.domain not in DRAWN else 1
+        needed = max(2, min(rubrics, 4))
+        if self.version >= 4 and claims[1] < needed:
+            cure = f"; {rubrics} different rubrics need {needed}: ask for fewer with --rubrics" if needed > 2 else ""
+            raise UserError(f"claims: a response needs {needed} or more in version 4, got {claims[1]}{cure}")
 
     def _check_names(self, rules: Rules) -> None:
         _known("domain", self.domain, DOMAINS)

@@ -21,25 +21,113 @@ from dikast.core.part import Text
 from dikast.core.records import write_records
 from dikast.worlds.domains.paraphrases import NEUTRAL
 from dikast.worlds.domains.protocol import DRAWN, Claim
+from dikast.worlds.domains.scene_graph import Scene, Thing, corner_cell, unnamed
+from dikast.worlds.domains.text_only import GivenText
 from dikast.worlds.domains.vocabulary import COLOURS, SHAPES, SIZES, TEXTURES
 from dikast.worlds.make import Maker
-from dikast.worlds.sample import Sample
-from dikast.worlds.sampling.response import Response, Sentence, compose
+from dikast.worlds.sample import Graded, Sample
+from dikast.worlds.sampling.response import Response, Sentence
 from dikast.worlds.sampling.rng import Stream
-from dikast.worlds.scoring.penalty import Spec
-from dikast.worlds.scoring.term_names import name_of
+from dikast.worlds.scoring.aspects import ASPECTS, points
+from dikast.worlds.scoring.penalty import Spec, subject_of
 from dikast.worlds.scoring.terms import Term
-from dikast.worlds.settings import FORM_ASPECTS, Settings
+from dikast.worlds.settings import Settings
 from dikast.worlds.truths import reference_text
-from dikast.worlds.worked_feedback import cell_in_words, listed, thing_in_words, worked
 from dikast.worlds.write import Written, prepared, write_pictures
 
 ASK_TALK = "Say what is in each cell."
 ASK_FIND = "Find"
 
+
+NOT_WEIGHED = "not weighed"
 STATED = {"colour": COLOURS, "size": SIZES, "texture": TEXTURES}  # what a thing has one of
-FORM = "form"  # what responses can be about besides
 _MOST_LOOKED = 50  # samples that are drawn for each different rubric
+
+
+def worked(sample: Sample, which: int = 0, *, quote: bool = False) -> str:
+    """The worked feedback on response `which`: findings with their costs, running totals, and the total.
+
+    quote: first stands what each name in a rubric of terms means, in the words of aspects. After each finding stand
+    what the claim is about, and whether each rule of the rubric counts it and what it costs by it; for other rubrics
+    the names that they have for it. `not weighed` where nothing counts it.
+    """
+    gold = sample.gold()
+    one = gold if len(sample.responses) == 1 else gold["responses"][which]
+    lines, total = _rules(sample.spec) if quote else [], 0
+    paid: set[Term] = set()  # those under `once` that have cost something
+    made = zip(one["claims"], sample.responses[which].claims, sample.graded[which].findings, strict=True)
+    for claim, meant, finding in made:
+        verdict = {"unsupported": "unclear"}.get(claim["verdict"], claim["verdict"])
+        evidence = seen(meant, sample.graph) if isinstance(sample.graph, Scene) else finding.truth
+        if isinstance(sample.graph, GivenText) and not finding.gone:
+            evidence = worked_sum(meant, sample.graph) or evidence
+        lines += [f"Claim: {claim['text']}", f"Evidence: {evidence}", f"Finding: {verdict}"]
+        if quote:
+            far = " far" if finding.metric >= ASPECTS[meant.aspect].far else ""
+            named = names_for(meant, sample.spec)
+            checked = [_checked(term, meant, finding.metric, term in paid) for term in sample.spec.terms]
+            paid |= {term for term in sample.spec.terms if term.rule == "once" and term.points(meant, finding.metric)}
+            about = " ".join((meant.aspect, *map(str, meant.args)))
+            lines[-1] += f"{far}, {', '.join([about, *(checked or named), *([] if named else [NOT_WEIGHED])])}"
+        if claim["cost"]:
+            total += claim["cost"]
+            lines[-1] += f", {claim['cost']} lost, {total} in all"
+    for name, lost, said in _whole(sample, sample.graded[which]):
+        total += lost
+        lines.append(f"{name}: {said}" + (f", {lost} lost, {total} in all" if lost else ""))
+    return "\n".join([*lines, f"Lost: {total}"])
+
+
+def _rules(spec: Spec) -> list[str]:
+    """What each name in a rubric of terms means, and what a mistake costs by it."""
+    if not spec.terms:
+        return []
+    whole = zip(spec.names, spec.weights, strict=True)
+    return [
+        *(f"Rule: {term.name}: {_meant(term)}" for term in spec.terms),
+        *(f"Rule: {called}: {name} {weight}" for called, (name, weight) in whole),
+    ]
+
+
+def _meant(term: Term) -> str:
+    return f"{term.kind or 'all'} {term.word or 'all'} {term.rule} {term.weight}"
+
+
+def _checked(term: Term, claim: Claim, metric: int, paid: bool) -> str:
+    """Whether a term counts a claim, and what it costs by it: nothing if the term costs once and that is `paid`."""
+    if not term.covers(claim):
+        return f"{_meant(term)} no"
+    return f"{_meant(term)} counts {0 if paid else term.weight * term.points(claim, metric)}"
+
+
+def names_for(claim: Claim, spec: Spec) -> list[str]:
+    """The rubric's names for the aspect or terms under which it weighs a claim; [] if it does not weigh it."""
+    if spec.terms:
+        return [term.name for term in spec.terms if term.covers(claim)]
+    if spec.entries:
+        return [e.about for e in spec.entries if e.kind == claim.kind and e.subject == subject_of(claim)]
+    return [ASPECTS[name].names[spec.wording[3]] for name, _ in spec.weights if name == claim.aspect]
+
+
+def _whole(sample: Sample, graded: Graded) -> Iterator[tuple[str, int, str]]:
+    """The weighed aspects of the response as a whole: name, points lost, and finding."""
+    for name, weight in () if sample.spec.entries else sample.spec.weights:
+        if name not in graded.counts:
+            continue
+        count = graded.counts[name]
+        said = str(count)
+        if name == "completeness" and isinstance(sample.graph, Scene):
+            claims = sample.responses[0].claims
+            left = " and ".join(f"{t.colour} {t.shape}" for t in unnamed(claims, sample.graph)) or "nothing"
+            said = f"{_listed(sample.graph.things)}; left out: {left}"
+        elif ASPECTS[name].cap == 1:
+            said = "broken" if count else "kept"
+        called = dict(zip((each for each, _ in sample.spec.weights), sample.spec.names, strict=False))
+        yield (
+            called.get(name, ASPECTS[name].names[0]).capitalize(),
+            weight * points(ASPECTS[name], count, sample.spec.graded),
+            said,
+        )
 
 
 def lesson(sample: Sample, *, reference: bool = False, quote: bool = False) -> Item:
@@ -94,21 +182,8 @@ def blanked(sample: Sample) -> Sample:
 
 
 def drilled(sample: Sample, kind: str, rng: Stream) -> Sample:
-    """`sample` with a response of its own, which says nothing but what this kind is about.
-
-    kind: colour, size or texture of each thing, 55 % of them wrong; or form: the same claims among repeated sentences
-    and some off the topic, in a layout and within a limit that half of them break, under a rubric that weighs one thing
-    that is claimed and else the response as a whole.
-    """
+    """`sample` whose response states the colour, size or texture of each thing and nothing else, 55 % of them wrong."""
     (response,) = sample.responses
-    only = _badly_formed(response, rng) if kind == FORM else _stating(response, kind, sample, rng)
-    asked = sample.instruction.removesuffix(response.rules_text()).strip()
-    spec = _about_form(sample, rng) if kind == FORM else sample.spec
-    instruction = " ".join(filter(None, (asked, only.rules_text())))
-    return replace(sample, responses=(only,), notes=(), instruction=instruction, spec=spec, rivals=())
-
-
-def _stating(response: Response, kind: str, sample: Sample, rng: Stream) -> Response:
     things = {thing.shape: thing for thing in sample.graph.things}
     claims = []
     for thing in rng.shuffled(list(things.values())):
@@ -116,24 +191,8 @@ def _stating(response: Response, kind: str, sample: Sample, rng: Stream) -> Resp
         told = rng.pick([value for value in STATED[kind] if value != true]) if rng.chance(55) else true
         claims.append(Claim(kind, kind, (thing.shape, told)))
     said = tuple(Sentence(sample.domain.say(claim, response.voice), "claim", claim) for claim in claims)
-    return replace(response, sentences=said, layout="prose", asked="", limit=0, edits=())
-
-
-def _badly_formed(response: Response, rng: Stream) -> Response:
-    claims = [sentence for sentence in response.sentences if sentence.role == "claim"]
-    form = {"relevance": rng.below(3), "concision": rng.below(3), "format": rng.below(2), "length": rng.below(2)}
-    return compose(claims, form, (), rng, voice=response.voice, edits=False, language=response.language)
-
-
-def _about_form(sample: Sample, rng: Stream) -> Spec:
-    spec, domain, wordings = sample.spec, sample.domain, sample.settings.rules().wordings
-    whole = [name for name in (*FORM_ASPECTS, "completeness") if name != "consistency"]
-    weighed = tuple(rng.shuffled([name for name in whole if name in FORM_ASPECTS or name in domain.kinds]))
-    names = tuple(name_of(rng, Term(name, "", "each", 0), domain.name, wordings) for name in weighed)
-    weights = tuple((name, 1 + rng.below(2)) for name in weighed)
-    return replace(
-        spec, terms=spec.terms[:1], weights=weights, names=names, cuts=tuple(3 * cut + 3 for cut in spec.cuts)
-    )
+    only = replace(response, sentences=said, layout="prose", asked="", limit=0, edits=())
+    return replace(sample, responses=(only,), notes=())  # a response of its own under each rubric
 
 
 def _sentence(text: str) -> str:
@@ -148,17 +207,55 @@ def talk(sample: Sample) -> dict[str, Any]:
     which a tower of one patch a cell learns what it sees.
     """
     scene, image = sample.graph, sample.paths()[0]
-    inside = {(thing.row, thing.col): thing_in_words(thing) for thing in scene.things}
-    inside |= {(row, col): f"{cell_in_words(col, row)} covered" for col, row in scene.covers}
+    inside = {(thing.row, thing.col): _thing_in_words(thing) for thing in scene.things}
+    inside |= {(row, col): f"{_cell(col, row)} covered" for col, row in scene.covers}
     cells = [(row, col) for row in range(scene.grid) for col in range(scene.grid)]
     if sample.index % 2:
         wanted = Stream("find", sample.settings.seed, sample.index).shuffled(list(SHAPES))
-        told = [f"{shape} {listed(thing for thing in scene.things if thing.shape == shape)}" for shape in wanted]
+        told = [f"{shape} {_listed(thing for thing in scene.things if thing.shape == shape)}" for shape in wanted]
         name, asked, target = "find", f"{ASK_FIND} {', '.join(wanted)}.", "; ".join(told)
     else:
         name, asked, target = "talk", ASK_TALK, ", ".join(inside[cell] for cell in cells if cell in inside)
-    meta = {"patches": [inside.get((row, col), f"{cell_in_words(col, row)} empty") for row, col in cells]}
+    meta = {"patches": [inside.get((row, col), f"{_cell(col, row)} empty") for row, col in cells]}
     return {"id": f"{sample.id}-{name}", "image": image, "instruction": asked, "target": target, "meta": meta}
+
+
+def seen(claim: Claim, scene: Scene) -> str:
+    """The evidence in a scene for a claim: the things it names, each after its name, or the corner it mentions.
+
+    The name comes first, so that the model looks for a thing by the word it has just read.
+    """
+    if claim.kind == "sure":
+        cell = corner_cell(str(claim.args[0]), scene.grid)
+        here = [thing for thing in scene.things if (thing.col, thing.row) == cell]
+        told = f"{_cell(*cell)} {'covered' if cell in scene.covers else 'empty'}"
+        return _listed(here) if here else told
+    if claim.kind == "shape":
+        return f"{claim.args[0]} {_listed(thing for thing in scene.things if thing.colour == claim.args[0])}"
+    shapes = dict.fromkeys(arg for arg in claim.args if arg in SHAPES)
+    return " against ".join(
+        f"{shape} {_listed(thing for thing in scene.things if thing.shape == shape)}" for shape in shapes
+    )
+
+
+def worked_sum(claim: Claim, notes: GivenText) -> str:
+    """The sum that a claim states, with the numbers that the notes give; "" for a claim of another kind."""
+    if claim.kind not in ("plus", "minus"):
+        return ""
+    one, other = (notes.numbers[str(arg)] for arg in claim.args[:2])
+    return f"{one} plus {other} is {one + other}" if claim.kind == "plus" else f"{one} minus {other} is {one - other}"
+
+
+def _listed(things: Iterable[Thing]) -> str:
+    return ", ".join(_thing_in_words(thing) for thing in sorted(things, key=lambda t: (t.row, t.col))) or "nothing"
+
+
+def _thing_in_words(thing: Thing) -> str:
+    return f"{_cell(thing.col, thing.row)} {thing.size} {thing.colour} {thing.texture} {thing.shape}"
+
+
+def _cell(col: int, row: int) -> str:
+    return f"{'abcdefgh'[row]} {col + 1}"
 
 
 def write_lessons(
@@ -212,12 +309,8 @@ def write_lessons(
 
 
 def _check_only(settings: Settings, kind: str, only_talk: bool) -> None:
-    if kind not in (*STATED, FORM):
-        raise UserError(f"only: there is no {kind!r}: {', '.join((*STATED, FORM))}")
-    if kind == FORM:
-        if settings.domain in DRAWN or settings.responses > 1 or settings.version < 4 or only_talk:
-            raise UserError("only: form is taught by single lessons about written responses, from version 4 on")
-        return
+    if kind not in STATED:
+        raise UserError(f"only: there is no {kind!r}: {', '.join(STATED)}")
     if settings.domain != "scenes" or settings.responses > 1:
         raise UserError("only: single lessons about scenes can state one kind of claim alone")
     if only_talk:

@@ -11,7 +11,7 @@ from dikast.core.verdict import Question, Status, Verdict
 from dikast.worlds.make import make
 from dikast.worlds.sample import Sample
 from dikast.worlds.settings import Settings
-from dikast.worlds.worked_feedback import worked
+from dikast.worlds.teach import worked
 
 SAMPLES = [
     *make(Settings("scenes", seed=4, version=4, form=60), 60),

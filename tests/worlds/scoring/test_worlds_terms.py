@@ -16,7 +16,7 @@ from dikast.worlds.scoring.rubric_grammar import rubric_of
 from dikast.worlds.scoring.term_names import names, pattern_of
 from dikast.worlds.scoring.terms import Term, held_composition, held_pair, terms_cost
 from dikast.worlds.settings import Settings
-from dikast.worlds.worked_feedback import worked
+from dikast.worlds.teach import worked
 
 RED, LARGE, TWO = (
     Claim("colour", "colour", ("star", "red")),

@@ -27,8 +27,8 @@ from dikast.worlds.sampling.response import Response, Sentence, count_words
 from dikast.worlds.sampling.rng import Stream
 from dikast.worlds.scoring.penalty import Spec, cost, level_of, subject_of
 from dikast.worlds.settings import Settings
+from dikast.worlds.teach import worked
 from dikast.worlds.truths import reference_text
-from dikast.worlds.worked_feedback import worked
 
 _GROUP = 12  # responses drawn to take sentences from
 _MIXES = 120

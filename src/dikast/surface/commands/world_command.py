@@ -113,7 +113,7 @@ def teach(
     ] = 0,
     only: Annotated[
         str,
-        typer.Option("--only", help="Teach this alone: colour, size or texture (with --form 0), or form."),
+        typer.Option("--only", help="State this alone, of each thing: colour, size or texture (with --form 0)."),
     ] = "",
     claims: Annotated[str, typer.Option("--claims", help="Claims in a response, as a range such as 3-6.")] = "",
     form: FormOption = 20,

@@ -10,7 +10,7 @@ from dikast.worlds.sampling.rng import Stream
 from dikast.worlds.scoring.penalty import subject_of
 
 LAYOUTS = ("prose", "lines", "bullets", "numbers")
-ASK_LAYOUT = {
+_ASK_LAYOUT = {
     "lines": "Write one sentence per line.",
     "bullets": "Write a list with dashes.",
     "numbers": "Number the sentences.",
@@ -43,14 +43,9 @@ class Response:
         return list(dict.fromkeys(s.claim for s in self.sentences if s.claim is not None))
 
     @property
-    def texts(self) -> list[str]:
-        """The sentences as they are shown, without layout and emphasis."""
-        return [second_language(s.text) if self.language else s.text for s in self.sentences]
-
-    @property
     def text(self) -> str:
         """The response as it is shown to a judge."""
-        said = self.texts
+        said = [second_language(s.text) if self.language else s.text for s in self.sentences]
         if "restyle" in self.edits:
             said = [f"**{text}**" for text in said]
         if self.layout == "bullets":
@@ -88,13 +83,8 @@ class Response:
 
     def rules_text(self) -> str:
         """The sentences of the instruction about layout and length."""
-        parts = [ASK_LAYOUT[self.asked]] if self.asked else []
-        return " ".join([*parts, ask_length(self.limit)] if self.limit else parts)
-
-
-def ask_length(limit: int) -> str:
-    """The sentence of the instruction about a limit of so many words."""
-    return f"Use at most {limit} words."
+        parts = [_ASK_LAYOUT[self.asked]] if self.asked else []
+        return " ".join([*parts, f"Use at most {self.limit} words."] if self.limit else parts)
 
 
 def count_words(text: str) -> int:

@@ -37,6 +37,8 @@ def draw_specs(
         [domain.claim(slot, state) for slot in opposed for state in (*slot.stated, *slot.universe)],
     )
     open_ = [i for i, slot in enumerate(slots) if slot not in opposed]
+    if not open_:
+        return []
     found: list[Spec] = []
     weighed: list[frozenset[int]] = []
     for _ in range(_TRIES * n):
