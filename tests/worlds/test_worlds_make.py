@@ -174,6 +174,9 @@ def test_responses_need_claims_for_their_rubrics() -> None:
         UserError, match="needs 4 or more in version 4, got 3; 4 different rubrics need 4: ask for fewer"
     ):
         Settings(version=4, claims=(2, 3))
+    with pytest.raises(UserError, match="needs 5 or more in version 4, got 4; 8 different rubrics need 5"):
+        Settings(version=4, claims=(4, 4), rubrics=8)
+    assert len({s.rubric.criterion for s in make(Settings(version=4, claims=(4, 4)), 4)}) == 4
     with pytest.raises(UserError, match=r"needs 2 or more in version 4, got 1$"):
         Settings(version=4, claims=(1, 1), responses=2)
     for sample in make(Settings(version=4, claims=(2, 3), rubrics=2), 20):

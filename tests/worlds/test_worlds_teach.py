@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from dikast.core.errors import UserError
 from dikast.core.part import Text
@@ -14,6 +15,7 @@ from dikast.core.records.items import read_items
 from dikast.core.rubric import Rubric
 from dikast.prompts.format import load_format
 from dikast.prompts.gold import gold_of
+from dikast.surface.cli import app
 from dikast.worlds import teach
 from dikast.worlds.domains.protocol import Claim
 from dikast.worlds.domains.scene_graph import Scene, Thing
@@ -266,6 +268,13 @@ def test_responses_can_state_one_kind_of_claim_about_each_thing(kind: str, versi
         verdicts += [verdict for verdict, _, _ in told]
     assert 0.4 < verdicts.count("wrong") / len(verdicts) < 0.6
     assert json.loads((tmp_path / "only" / "world.json").read_text())["only"] == kind
+
+
+def test_the_command_sets_how_many_claims_a_response_makes(tmp_path: Path) -> None:
+    told = ["world", "teach", "-n", "20", "--version", "4", "--out", str(tmp_path / "short")]
+    assert CliRunner().invoke(app, [*told, "--claims", "2-3", "--rubrics", "2"]).exit_code == 0
+    items = [*read_items(str(tmp_path / "short" / "items-00000.jsonl"))]
+    assert {len(item.gold["claims"]) for item in items} == {2, 3}
 
 
 def test_what_cannot_be_taught_is_told(tmp_path: Path) -> None:

@@ -111,9 +111,9 @@ class Settings:
         )
 
     def _check_enough(self, claims: tuple[int, int]) -> None:
-        """Refuse responses of so few claims that no rubrics of terms differ enough."""
+        """Refuse too few claims for rubrics of terms that differ: of up to four claims each rubric weighs one."""
         rubrics = self.rubrics if self.responses == 1 and self.domain not in DRAWN else 1
-        needed = max(2, min(rubrics, 4))
+        needed = max(2, min(rubrics, 5))
         if self.version >= 4 and claims[1] < needed:
             cure = f"; {rubrics} different rubrics need {needed}: ask for fewer with --rubrics" if needed > 2 else ""
             raise UserError(f"claims: a response needs {needed} or more in version 4, got {claims[1]}{cure}")
