@@ -23,7 +23,8 @@ from dikast.worlds.domains.paraphrases import NEUTRAL
 from dikast.worlds.domains.protocol import DRAWN, Claim
 from dikast.worlds.domains.scene_graph import Scene, Thing, corner_cell, unnamed
 from dikast.worlds.domains.text_only import GivenText
-from dikast.worlds.domains.vocabulary import COLOURS, SHAPES, SIZES, TEXTURES
+from dikast.worlds.domains.vocabulary import SHAPES
+from dikast.worlds.drills import check_drill, drilled
 from dikast.worlds.make import Maker
 from dikast.worlds.sample import Graded, Sample
 from dikast.worlds.sampling.response import Response, Sentence
@@ -40,7 +41,6 @@ ASK_FIND = "Find"
 
 
 NOT_WEIGHED = "not weighed"
-STATED = {"colour": COLOURS, "size": SIZES, "texture": TEXTURES}  # what a thing has one of
 _MOST_LOOKED = 50  # samples that are drawn for each different rubric
 
 
@@ -60,7 +60,7 @@ def worked(sample: Sample, which: int = 0, *, quote: bool = False) -> str:
         verdict = {"unsupported": "unclear"}.get(claim["verdict"], claim["verdict"])
         evidence = seen(meant, sample.graph) if isinstance(sample.graph, Scene) else finding.truth
         if isinstance(sample.graph, GivenText) and not finding.gone:
-            evidence = worked_sum(meant, sample.graph) or evidence
+            evidence = worked_out(meant, sample.graph) or evidence
         lines += [f"Claim: {claim['text']}", f"Evidence: {evidence}", f"Finding: {verdict}"]
         if quote:
             far = " far" if finding.metric >= ASPECTS[meant.aspect].far else ""
@@ -181,20 +181,6 @@ def blanked(sample: Sample) -> Sample:
     return sample.but(name="blank", graph=sample.graph.emptied(), shown="")
 
 
-def drilled(sample: Sample, kind: str, rng: Stream) -> Sample:
-    """`sample` whose response states the colour, size or texture of each thing and nothing else, 55 % of them wrong."""
-    (response,) = sample.responses
-    things = {thing.shape: thing for thing in sample.graph.things}
-    claims = []
-    for thing in rng.shuffled(list(things.values())):
-        true = getattr(thing, kind)
-        told = rng.pick([value for value in STATED[kind] if value != true]) if rng.chance(55) else true
-        claims.append(Claim(kind, kind, (thing.shape, told)))
-    said = tuple(Sentence(sample.domain.say(claim, response.voice), "claim", claim) for claim in claims)
-    only = replace(response, sentences=said, layout="prose", asked="", limit=0, edits=())
-    return replace(sample, responses=(only,), notes=())  # a response of its own under each rubric
-
-
 def _sentence(text: str) -> str:
     return text[0].upper() + text[1:] + "."
 
@@ -221,7 +207,8 @@ def talk(sample: Sample) -> dict[str, Any]:
 
 
 def seen(claim: Claim, scene: Scene) -> str:
-    """The evidence in a scene for a claim: the things it names, each after its name, or the corner it mentions.
+    """The evidence in a scene for a claim: the things it names, each after its name, or the corner it mentions; where a
+    claim counts things, also how many they are.
 
     The name comes first, so that the model looks for a thing by the word it has just read.
     """
@@ -233,17 +220,37 @@ def seen(claim: Claim, scene: Scene) -> str:
     if claim.kind == "shape":
         return f"{claim.args[0]} {_listed(thing for thing in scene.things if thing.colour == claim.args[0])}"
     shapes = dict.fromkeys(arg for arg in claim.args if arg in SHAPES)
-    return " against ".join(
+    told = " against ".join(
         f"{shape} {_listed(thing for thing in scene.things if thing.shape == shape)}" for shape in shapes
     )
+    counted = sum(thing.shape in shapes for thing in scene.things)
+    return f"{told}, {counted} in all" if claim.kind == "count" and counted else told
 
 
-def worked_sum(claim: Claim, notes: GivenText) -> str:
-    """The sum that a claim states, with the numbers that the notes give; "" for a claim of another kind."""
+def worked_out(claim: Claim, notes: GivenText) -> str:
+    """The evidence in notes for a sum or a place in the list, in steps of which each is one look or one digit; "" for a
+    claim of another kind, which the notes state as it is.
+
+    Of a sum first the numbers, each after its letter, then units and tens, then the result. Of a place the new list, as
+    far as the word.
+    """
+    if claim.kind == "place":
+        words = notes.edited[: notes.edited.index(str(claim.args[0])) + 1]
+        return ", ".join(f"{place} {word}" for place, word in enumerate(words, 1))
     if claim.kind not in ("plus", "minus"):
         return ""
     one, other = (notes.numbers[str(arg)] for arg in claim.args[:2])
-    return f"{one} plus {other} is {one + other}" if claim.kind == "plus" else f"{one} minus {other} is {one - other}"
+    (tens, units), (more, added) = divmod(one, 10), divmod(other, 10)
+    if claim.kind == "plus":
+        carried = (units + added) // 10
+        steps = (f"{units} plus {added} is {units + added}", f"{tens} plus {more + carried} is {tens + more + carried}")
+        total = one + other
+    else:
+        lent = units < added
+        units, tens = (units + 10, tens - 1) if lent else (units, tens)
+        steps = (f"{units} minus {added} is {units - added}", f"{tens} minus {more} is {tens - more}")
+        total = one - other
+    return ", ".join((f"{claim.args[0]} {one}", f"{claim.args[1]} {other}", *steps, str(total)))
 
 
 def _listed(things: Iterable[Thing]) -> str:
@@ -291,7 +298,7 @@ def write_lessons(
     if blank and settings.domain != "scenes":
         raise UserError(f"blank: only the domain 'scenes' has empty pictures, not {settings.domain!r}")
     if only:
-        _check_only(settings, only, only_talk)
+        check_drill(settings, only, only_talk)
     about: dict[str, Any] = {"only": only} if only else {}
     about |= {"lessons": 1, "reference": reference, "padding": padding, "talk": only_talk, "n": n, "shard": shard}
     about |= {"quote": True} if quote else {}
@@ -306,19 +313,6 @@ def write_lessons(
             return Written(tuple(map(task, starts)), n)
         with worker_pool(min(workers, len(starts))) as pool:
             return Written(tuple(pool.map(task, starts)), n)
-
-
-def _check_only(settings: Settings, kind: str, only_talk: bool) -> None:
-    if kind not in STATED:
-        raise UserError(f"only: there is no {kind!r}: {', '.join(STATED)}")
-    if settings.domain != "scenes" or settings.responses > 1:
-        raise UserError("only: single lessons about scenes can state one kind of claim alone")
-    if only_talk:
-        raise UserError("only: talk has no responses, which could state one kind of claim alone")
-    if settings.form:
-        raise UserError(
-            f"form: where responses state one kind of claim alone rubrics cannot weigh form: use 0, not {settings.form}"
-        )
 
 
 class _Shares(NamedTuple):

@@ -113,7 +113,10 @@ def teach(
     ] = 0,
     only: Annotated[
         str,
-        typer.Option("--only", help="State this alone, of each thing: colour, size or texture (with --form 0)."),
+        typer.Option(
+            "--only",
+            help="State this alone (with --form 0): colour, size, texture (scenes); number, sum, list (text).",
+        ),
     ] = "",
     claims: Annotated[str, typer.Option("--claims", help="Claims in a response, as a range such as 3-6.")] = "",
     form: FormOption = 20,

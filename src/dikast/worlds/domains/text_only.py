@@ -20,7 +20,7 @@ DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sun
 LETTERS = "KLMNPQRSTW"
 WORDS = ("fig", "kiwi", "lemon", "mango", "olive", "pear", "plum", "rice")
 EDITS = ("Reverse the list.", "Move the first word to the end.", "Drop the last word.")
-_LIST = 6
+LIST = 6  # words
 _GONE = 9
 
 _TEMPLATES = {
@@ -141,7 +141,7 @@ class Texts:
             if len(taken.letters) < 2:
                 return None
             a, b = taken.letters.pop(), taken.letters.pop()
-            universe = _numbers(12 + rng.below(60))
+            universe = numbers_about(12 + rng.below(60))
             what = f"{a} {kind} {b}"
             return Slot(kind, "sum", (a, b), universe, draft.stated(universe), what, f"What is {what}?")
         if kind == "place":
@@ -157,17 +157,17 @@ class Texts:
             return None
         name, key = taken.facts.pop(fits[0])
         about = f"the {key} of {name}"
-        universe = _numbers(20 + rng.below(50)) if kind == "age" else list(FIELDS[key][1])
+        universe = numbers_about(20 + rng.below(50)) if kind == "age" else list(FIELDS[key][1])
         aspect = "number" if kind == "age" else "fact"
         return Slot(kind, aspect, (name, key), universe, draft.stated(universe), about, f"What is {about}?")
 
     def _place(self, draft: Draft, taken: _Taken) -> Slot | None:
-        open_ = [place for place in range(1, _LIST + 1) if place not in taken.places]
+        open_ = [place for place in range(1, LIST + 1) if place not in taken.places]
         if len(open_) < 3 or len(taken.words) < 4:
             return None
         word, stated = taken.words.pop(), draft.stated(open_)
         taken.places.update(stated)
-        universe: list[State] = list(range(1, _LIST + 1))
+        universe: list[State] = list(range(1, LIST + 1))
         return Slot("place", "list", (word,), universe, stated, f"the place of {word}", f"At which place is {word}?")
 
     def settle(self, draft: Draft, slots: list[Slot]) -> list[Slot]:
@@ -212,9 +212,9 @@ class Texts:
             notes.days = {event: notes.days[event] for event in rng.shuffled(sorted(notes.days))}
         if edited or rng.chance(30):
             spare = rng.shuffled(taken.words)
-            notes.edited = [edited.get(place) or spare.pop() for place in range(1, _LIST + 1)]
+            notes.edited = [edited.get(place) or spare.pop() for place in range(1, LIST + 1)]
             notes.edit = rng.pick(EDITS)
-            notes.given = _before(notes.edited, notes.edit, spare)
+            notes.given = before_edit(notes.edited, notes.edit, spare)
         return notes
 
     def claim(self, slot: Slot, stated: State) -> Claim:
@@ -290,12 +290,12 @@ class Texts:
         return graph.to_json()
 
 
-def _numbers(centre: int) -> list[State]:
+def numbers_about(centre: int) -> list[State]:
     """A number, some close to it and some far from it."""
     return sorted({centre, centre + 1, centre - 2, centre + 3, centre + centre // 2, centre - centre // 3, 2 * centre})
 
 
-def _before(edited: list[str], edit: str, spare: list[str]) -> list[str]:
+def before_edit(edited: list[str], edit: str, spare: list[str]) -> list[str]:
     """The list that the edit turns into `edited`."""
     if edit == EDITS[0]:
         return edited[::-1]

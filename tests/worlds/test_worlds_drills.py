@@ -1,0 +1,86 @@
+"""Lessons that state one kind of claim alone."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from dikast.core.errors import UserError
+from dikast.core.records import read_items
+from dikast.worlds.settings import Settings
+from dikast.worlds.teach import write_lessons
+
+
+@pytest.mark.parametrize("kind", ["texture", "colour", "size"])
+@pytest.mark.parametrize("version", [3, 4])
+def test_responses_can_state_one_kind_of_claim_about_each_thing(kind: str, version: int, tmp_path: Path) -> None:
+    settings = Settings(seed=4, version=version, form=0)
+    items = [*read_items(str(write_lessons(settings, 60, tmp_path / "only", quote=True, only=kind).files[0]))]
+    verdicts: list[str] = []
+    for item in items:
+        things = item.meta["scene"]["things"]
+        claims = item.gold["claims"]
+        assert {claim["aspect"] for claim in claims} == {kind}
+        assert len(claims) == len({thing["shape"] for thing in things})
+        feedback = item.gold["feedback"]
+        told = re.findall(rf"^Finding: (right|wrong)(?: far)?, {kind} (\w+) (\w+)", feedback, re.M)
+        assert [verdict for verdict, _, _ in told] == [claim["verdict"] for claim in claims]
+        for verdict, shape, value in told:
+            there = {thing[kind] for thing in things if thing["shape"] == shape}
+            assert verdict == ("right" if value in there else "wrong")
+        verdicts += [verdict for verdict, _, _ in told]
+    assert 0.4 < verdicts.count("wrong") / len(verdicts) < 0.6
+    assert json.loads((tmp_path / "only" / "world.json").read_text())["only"] == kind
+
+
+@pytest.mark.parametrize("kind", ["number", "sum", "list"])
+@pytest.mark.parametrize("version", [3, 4])
+def test_notes_can_be_asked_for_one_kind_of_claim(kind: str, version: int, tmp_path: Path) -> None:
+    settings = Settings("text", seed=4, version=version, form=0)
+    items = [*read_items(str(write_lessons(settings, 60, tmp_path / "only", quote=True, only=kind).files[0]))]
+    wrong, near, claims = 0, 0, 0
+    for item in items:
+        notes, told = item.meta["scene"], item.gold["claims"]
+        assert {claim["aspect"] for claim in told} == {kind}
+        assert 3 <= len(told) <= 4
+        findings = re.findall(
+            rf"^Finding: (right|wrong)( far)?, {kind} (.*?) (\d+)(?:, |$)", item.gold["feedback"], re.M
+        )
+        evidence = re.findall(r"^Evidence: (.*)$", item.gold["feedback"], re.M)
+        for (verdict, far, subject, stated), seen in zip(findings, evidence, strict=True):
+            one, _, other = subject.partition(" ")
+            if kind == "number":
+                true = notes["people"][one]["age"]
+            elif kind == "list":
+                true = notes["edited"].index(one) + 1
+                assert seen == ", ".join(f"{i} {word}" for i, word in enumerate(notes["edited"][:true], 1))
+            else:
+                a, b = notes["numbers"][one], notes["numbers"][other]
+                assert seen.startswith(f"{one} {a}, {other} {b}, ")
+                true = a + b if " plus " in seen else a - b
+                assert true > 0
+                assert seen.endswith(f", {true}")
+            assert (verdict == "right") == (int(stated) == true)
+            wrong, near, claims = wrong + (verdict == "wrong"), near + (verdict == "wrong" and not far), claims + 1
+        text = item.instruction[0].content[-1].text
+        assert text.endswith("Say what the notes tell.")
+        if kind == "sum":
+            assert all(f"{letter} = {n}." in text for letter, n in notes["numbers"].items())
+    assert 0.45 < wrong / claims < 0.65
+    assert 0 < near < wrong
+    assert json.loads((tmp_path / "only" / "world.json").read_text())["only"] == kind
+
+
+def test_what_cannot_be_drilled_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="only: there is no 'count': colour, size, texture, number, sum, list"):
+        write_lessons(Settings(), 2, tmp_path, only="count")
+    with pytest.raises(UserError, match="only: talk has no responses"):
+        write_lessons(Settings(form=0), 2, tmp_path, only="size", only_talk=True)
+    with pytest.raises(UserError, match="form: where responses state one kind of claim alone"):
+        write_lessons(Settings(), 2, tmp_path, only="size")
+    for settings in (Settings(domain="text"), Settings(domain="plates"), Settings(responses=2)):
+        with pytest.raises(UserError, match="only: single lessons of the domain 'scenes' can state claims of 'size'"):
+            write_lessons(settings, 2, tmp_path, only="size")
+    with pytest.raises(UserError, match="only: single lessons of the domain 'text' can state claims of 'sum' alone"):
+        write_lessons(Settings(), 2, tmp_path, only="sum")
