@@ -151,9 +151,11 @@ def test_one_point_is_not_points() -> None:
 
 def test_ranges() -> None:
     assert range_of("objects", "2-6") == (2, 6)
+    assert range_of("objects", "4") == (4, 4)
     assert range_of("objects", "") is None
-    with pytest.raises(UserError, match="objects"):
-        range_of("objects", "many")
+    for told in ("many", "3-", "-3", "²", "2-6-8"):
+        with pytest.raises(UserError, match="objects: write a number or a range"):
+            range_of("objects", told)
 
 
 def test_no_filler_stands_twice_from_version_4_on() -> None:

@@ -214,7 +214,7 @@ def range_of(name: str, text: str) -> tuple[int, int] | None:
     """Read `3-6` or `4`; None for nothing. UserError names the setting."""
     if not text:
         return None
-    low, _, high = text.partition("-")
-    if not low.isdigit() or not (high or low).isdigit():
+    low, dash, high = text.partition("-")
+    if not low.isdecimal() or not (high if dash else low).isdecimal():
         raise UserError(f"{name}: write a number or a range such as 3-6, got {text!r}")
     return int(low), int(high or low)
