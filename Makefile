@@ -156,6 +156,17 @@ scout: .venv/ready
 	  $(RULED) -n 300 --seed $$seed --domain $$domain --out $(DATA)/again-$$domain && \
 	  $(RULED) -n 200 --seed $$((seed + 1)) --pairs --domain $$domain --out $(DATA)/again-$$domain-pairs \
 	  || exit 1; seed=$$((seed + 2)); done
+	$(RULED) -n 2000 --seed 131 --only sum --form 0 --domain text --out $(DATA)/sure-sum
+	$(RULED) -n 600 --seed 132 --only list --form 0 --domain text --out $(DATA)/sure-list
+	$(RULED) -n 1200 --seed 133 --only number --form 0 --domain text --out $(DATA)/sure-number
+	$(RULED) -n 2000 --seed 134 --padding 15 --form 40 --domain text --out $(DATA)/last-text
+	$(RULED) -n 1000 --seed 136 --pairs --domain text --out $(DATA)/last-text-pairs
+	$(QUOTED) -n 600 --seed 138 --padding 15 --domain text --out $(DATA)/last-text-quoted
+	$(QUOTED) -n 800 --seed 139 --pairs --domain text --out $(DATA)/last-text-pairs-quoted
+	$(RULED) -n 2600 --seed 140 --padding 15 --blank 6 --form 30 --out $(DATA)/last-scenes
+	$(RULED) -n 600 --seed 141 --pairs --out $(DATA)/last-pairs
+	$(QUOTED) -n 500 --seed 142 --padding 15 --out $(DATA)/last-scenes-quoted
+	$(QUOTED) -n 400 --seed 143 --pairs --out $(DATA)/last-pairs-quoted
 	$(BIN)/dikast train new --config recipes/scout-cpu/2-grade.yaml --later recipes/scout-cpu/4-rubrics.yaml --later recipes/scout-cpu/5-rules.yaml --later recipes/scout-cpu/6-more.yaml --most 1500 --out build/scout/init
 	$(BIN)/dikast train look --config recipes/scout-cpu/0-look.yaml
 	$(TWO) --config recipes/scout-cpu/1-talk.yaml
@@ -168,7 +179,9 @@ scout: .venv/ready
 	$(TWO) --config recipes/scout-cpu/8-even.yaml
 	$(TWO) --config recipes/scout-cpu/9-work.yaml
 	$(TWO) --config recipes/scout-cpu/10-again.yaml
-	$(BIN)/dikast train release build/scout/10-again/model --out build/scout/model
+	$(TWO) --config recipes/scout-cpu/11-work.yaml
+	$(TWO) --config recipes/scout-cpu/12-again.yaml
+	$(BIN)/dikast train release build/scout/12-again/model --out build/scout/model
 RULED := $(BIN)/dikast world teach --version 4 --quote --reference 25 --workers 2
 QUOTED := $(BIN)/dikast world teach --version 3 --quote --reference 25 --workers 2
 # Memory once taken is kept (glibc gives large blocks back at once), and kernels for every length of row: a third faster.
@@ -184,7 +197,7 @@ scout-twins: .venv/ready
 	for twin in $(TWINS); do for stage in 2-grade 3-words; do \
 	  $(TWO) --config build/scout/twins/$$twin/$$stage.yaml || exit 1; done; \
 	  $(ONE) --config build/scout/twins/$$twin/4-rubrics.yaml || exit 1; \
-	  for stage in 5-rules 6-more 7-compare 8-even 9-work 10-again; do \
+	  for stage in 5-rules 6-more 7-compare 8-even 9-work 10-again 11-work 12-again; do \
 	  $(TWO) --config build/scout/twins/$$twin/$$stage.yaml || exit 1; done; done
 
 # `scout` on one GPU, larger and on every domain; never run so far. Each piece stops after eight minutes

@@ -119,20 +119,20 @@ def test_evidence_names_what_a_claim_is_about() -> None:
 def test_evidence_on_sums_is_worked() -> None:
     notes = GivenText(numbers={"K": 21, "L": 83, "M": 7, "N": 129})
     for kind, args, told in (
-        ("minus", ("L", "K", 59), "L 83, K 21, 3 minus 1 is 2, 8 minus 2 is 6, 62"),
-        ("plus", ("K", "L", 59), "K 21, L 83, 1 plus 3 is 4, 2 plus 8 is 10, 104"),
-        ("plus", ("L", "M", 59), "L 83, M 7, 3 plus 7 is 10, 8 plus 1 is 9, 90"),
-        ("minus", ("L", "M", 59), "L 83, M 7, 13 minus 7 is 6, 7 minus 0 is 7, 76"),
-        ("minus", ("N", "L", 59), "N 129, L 83, 9 minus 3 is 6, 12 minus 8 is 4, 46"),
+        ("minus", ("L", "K", 59), "L = 83, K = 21, 3 minus 1 is 2, 8 minus 2 is 6, 62"),
+        ("plus", ("K", "L", 59), "K = 21, L = 83, 1 plus 3 is 4, 2 plus 8 is 10, 104"),
+        ("plus", ("L", "M", 59), "L = 83, M = 7, 3 plus 7 is 10, 8 plus 1 is 9, 90"),
+        ("minus", ("L", "M", 59), "L = 83, M = 7, 13 minus 7 is 6, 7 minus 0 is 7, 76"),
+        ("minus", ("N", "L", 59), "N = 129, L = 83, 9 minus 3 is 6, 12 minus 8 is 4, 46"),
         ("age", ("Ann", "age", 59), ""),
     ):
         assert worked_out(Claim(kind, "sum", args), notes) == told
 
 
-def test_evidence_on_a_place_is_the_new_list_as_far_as_the_word() -> None:
+def test_evidence_on_a_place_is_the_given_list_as_far_as_the_word() -> None:
     notes = GivenText(given=["fig", "kiwi", "rice"], edit="Reverse the list.", edited=["rice", "kiwi", "fig"])
-    assert worked_out(Claim("place", "list", ("rice", 3)), notes) == "1 rice"
-    assert worked_out(Claim("place", "list", ("fig", 2)), notes) == "1 rice, 2 kiwi, 3 fig"
+    assert worked_out(Claim("place", "list", ("rice", 3)), notes) == "fig, kiwi, rice is at place 3, then at place 1"
+    assert worked_out(Claim("place", "list", ("fig", 2)), notes) == "fig is at place 1, then at place 3"
 
 
 def test_worked_evidence_ends_with_what_the_notes_say() -> None:
@@ -140,9 +140,7 @@ def test_worked_evidence_ends_with_what_the_notes_say() -> None:
     for sample in make(Settings("text", seed=21, version=4), 80):
         for claim, finding in zip(sample.responses[0].claims, sample.graded[0].findings, strict=True):
             if told := worked_out(claim, sample.graph):
-                last = told.split(", ")[-1]
-                place = finding.truth.rpartition(" ")[2]
-                assert last == (f"{place} {claim.args[0]}" if claim.kind == "place" else place)
+                assert told.split(" ")[-1] == finding.truth.rpartition(" ")[2]
                 seen_kinds.add(claim.kind)
     assert seen_kinds == {"plus", "minus", "place"}
 

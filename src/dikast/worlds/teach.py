@@ -231,12 +231,13 @@ def worked_out(claim: Claim, notes: GivenText) -> str:
     """The evidence in notes for a sum or a place in the list, in steps of which each is one look or one digit; "" for a
     claim of another kind, which the notes state as it is.
 
-    Of a sum first the numbers, each after its letter, then units and tens, then the result. Of a place the new list, as
-    far as the word.
+    Of a sum first the numbers as they are given, then units and tens, then the result. Of a place the given list as far
+    as the word, its place there, and its place in the new list.
     """
     if claim.kind == "place":
-        words = notes.edited[: notes.edited.index(str(claim.args[0])) + 1]
-        return ", ".join(f"{place} {word}" for place, word in enumerate(words, 1))
+        word = str(claim.args[0])
+        before = notes.given[: notes.given.index(word) + 1]
+        return f"{', '.join(before)} is at place {len(before)}, then at place {notes.edited.index(word) + 1}"
     if claim.kind not in ("plus", "minus"):
         return ""
     one, other = (notes.numbers[str(arg)] for arg in claim.args[:2])
@@ -250,7 +251,7 @@ def worked_out(claim: Claim, notes: GivenText) -> str:
         units, tens = (units + 10, tens - 1) if lent else (units, tens)
         steps = (f"{units} minus {added} is {units - added}", f"{tens} minus {more} is {tens - more}")
         total = one - other
-    return ", ".join((f"{claim.args[0]} {one}", f"{claim.args[1]} {other}", *steps, str(total)))
+    return ", ".join((f"{claim.args[0]} = {one}", f"{claim.args[1]} = {other}", *steps, str(total)))
 
 
 def _listed(things: Iterable[Thing]) -> str:
