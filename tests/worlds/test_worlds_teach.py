@@ -116,15 +116,16 @@ def test_evidence_names_what_a_claim_is_about() -> None:
         assert seen(Claim(kind, "any", args), scene) == told, kind
 
 
-def test_evidence_on_sums_is_worked() -> None:
-    notes = GivenText(numbers={"K": 21, "L": 83, "M": 7, "N": 129})
+def test_evidence_on_sums_and_ages_is_worked() -> None:
+    notes = GivenText({"Ann": {"age": 57}}, numbers={"K": 21, "L": 83, "M": 7, "N": 129})
     for kind, args, told in (
-        ("minus", ("L", "K", 59), "L = 83, K = 21, 3 minus 1 is 2, 8 minus 2 is 6, 62"),
-        ("plus", ("K", "L", 59), "K = 21, L = 83, 1 plus 3 is 4, 2 plus 8 is 10, 104"),
-        ("plus", ("L", "M", 59), "L = 83, M = 7, 3 plus 7 is 10, 8 plus 1 is 9, 90"),
-        ("minus", ("L", "M", 59), "L = 83, M = 7, 13 minus 7 is 6, 7 minus 0 is 7, 76"),
-        ("minus", ("N", "L", 59), "N = 129, L = 83, 9 minus 3 is 6, 12 minus 8 is 4, 46"),
-        ("age", ("Ann", "age", 59), ""),
+        ("minus", ("L", "K", 59), "L = 83, K = 21, 3 minus 1 is 2, 8 minus 2 is 6, 62, stated 59"),
+        ("plus", ("K", "L", 59), "K = 21, L = 83, 1 plus 3 is 4, 2 plus 8 is 10, 104, stated 59"),
+        ("plus", ("L", "M", 90), "L = 83, M = 7, 3 plus 7 is 10, 8 plus 1 is 9, 90, stated 90"),
+        ("minus", ("L", "M", 59), "L = 83, M = 7, 13 minus 7 is 6, 7 minus 0 is 7, 76, stated 59"),
+        ("minus", ("N", "L", 59), "N = 129, L = 83, 9 minus 3 is 6, 12 minus 8 is 4, 46, stated 59"),
+        ("age", ("Ann", "age", 59), "the age of Ann is 57, stated 59"),
+        ("fact", ("Ann", "pet", "cat"), ""),
     ):
         assert worked_out(Claim(kind, "sum", args), notes) == told
 
@@ -140,9 +141,10 @@ def test_worked_evidence_ends_with_what_the_notes_say() -> None:
     for sample in make(Settings("text", seed=21, version=4), 80):
         for claim, finding in zip(sample.responses[0].claims, sample.graded[0].findings, strict=True):
             if told := worked_out(claim, sample.graph):
-                assert told.split(" ")[-1] == finding.truth.rpartition(" ")[2]
+                end = "" if claim.kind == "place" else f", stated {claim.args[-1]}"
+                assert told.endswith(f" {finding.truth.rpartition(' ')[2]}{end}")
                 seen_kinds.add(claim.kind)
-    assert seen_kinds == {"plus", "minus", "place"}
+    assert seen_kinds == {"age", "plus", "minus", "place"}
 
 
 def test_what_is_left_out_is_named() -> None:

@@ -228,12 +228,15 @@ def seen(claim: Claim, scene: Scene) -> str:
 
 
 def worked_out(claim: Claim, notes: GivenText) -> str:
-    """The evidence in notes for a sum or a place in the list, in steps of which each is one look or one digit; "" for a
-    claim of another kind, which the notes state as it is.
+    """The evidence in notes for an age, a sum or a place in the list, in steps of which each is one look or one digit;
+    "" for a claim of another kind, which the notes state as it is.
 
-    Of a sum first the numbers as they are given, then units and tens, then the result. Of a place the given list as far
-    as the word, its place there, and its place in the new list.
+    Of a sum first the numbers as they are given, then units and tens, then the result; of sums and ages then the number
+    that is stated, so that the two to be compared stand together. Of a place the given list as far as the word, its
+    place there, and its place in the new list.
     """
+    if claim.kind == "age":
+        return f"the age of {claim.args[0]} is {notes.people[str(claim.args[0])]['age']}, stated {claim.args[-1]}"
     if claim.kind == "place":
         word = str(claim.args[0])
         before = notes.given[: notes.given.index(word) + 1]
@@ -243,15 +246,13 @@ def worked_out(claim: Claim, notes: GivenText) -> str:
     one, other = (notes.numbers[str(arg)] for arg in claim.args[:2])
     (tens, units), (more, added) = divmod(one, 10), divmod(other, 10)
     if claim.kind == "plus":
-        carried = (units + added) // 10
-        steps = (f"{units} plus {added} is {units + added}", f"{tens} plus {more + carried} is {tens + more + carried}")
-        total = one + other
+        more += (units + added) // 10
+        steps = (f"{units} plus {added} is {units + added}", f"{tens} plus {more} is {tens + more}", str(one + other))
     else:
-        lent = units < added
-        units, tens = (units + 10, tens - 1) if lent else (units, tens)
-        steps = (f"{units} minus {added} is {units - added}", f"{tens} minus {more} is {tens - more}")
-        total = one - other
-    return ", ".join((f"{claim.args[0]} = {one}", f"{claim.args[1]} = {other}", *steps, str(total)))
+        units, tens = (units + 10, tens - 1) if units < added else (units, tens)
+        steps = (f"{units} minus {added} is {units - added}", f"{tens} minus {more} is {tens - more}", str(one - other))
+    given = (f"{claim.args[0]} = {one}", f"{claim.args[1]} = {other}")
+    return ", ".join((*given, *steps, f"stated {claim.args[-1]}"))
 
 
 def _listed(things: Iterable[Thing]) -> str:
