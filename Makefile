@@ -181,7 +181,8 @@ scout: .venv/ready
 	$(TWO) --config recipes/scout-cpu/10-again.yaml
 	$(TWO) --config recipes/scout-cpu/11-work.yaml
 	$(TWO) --config recipes/scout-cpu/12-again.yaml
-	$(BIN)/dikast train release build/scout/12-again/model --out build/scout/model
+	$(TWO) --config recipes/scout-cpu/13-scenes.yaml
+	$(BIN)/dikast train release build/scout/13-scenes/model --out build/scout/model
 RULED := $(BIN)/dikast world teach --version 4 --quote --reference 25 --workers 2
 QUOTED := $(BIN)/dikast world teach --version 3 --quote --reference 25 --workers 2
 # Memory once taken is kept (glibc gives large blocks back at once), and kernels for every length of row: a third faster.
@@ -197,7 +198,7 @@ scout-twins: .venv/ready
 	for twin in $(TWINS); do for stage in 2-grade 3-words; do \
 	  $(TWO) --config build/scout/twins/$$twin/$$stage.yaml || exit 1; done; \
 	  $(ONE) --config build/scout/twins/$$twin/4-rubrics.yaml || exit 1; \
-	  for stage in 5-rules 6-more 7-compare 8-even 9-work 10-again 11-work 12-again; do \
+	  for stage in 5-rules 6-more 7-compare 8-even 9-work 10-again 11-work 12-again 13-scenes; do \
 	  $(TWO) --config build/scout/twins/$$twin/$$stage.yaml || exit 1; done; done
 
 # `scout` on one GPU, larger and on every domain; never run so far. Each piece stops after eight minutes
