@@ -34,8 +34,8 @@ Row = dict[str, Any]
 def stages() -> list[dict[str, Any]]:
     """The stages of `scout` that grade, their paths spelt out, for a twin in a folder of its own."""
     found, before = [], ""
-    order = {int(path.stem.partition("-")[0]): path.stem for path in RECIPES.glob("*.yaml")}
-    for stage in (order[number] for number in sorted(order) if number >= 2):
+    numbered = {int(path.stem.partition("-")[0]): path.stem for path in RECIPES.glob("*.yaml")}
+    for stage in (numbered[number] for number in sorted(numbered) if number >= 2):
         told: dict[str, Any] = yaml.safe_load((RECIPES / f"{stage}.yaml").read_text("utf-8"))
         model = f"{before}/model" if before else _found(told["model"])
         told |= {"model": model, "out": (before := stage), "shards": "shards"}

@@ -5,10 +5,12 @@ import re
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from dikast.core.errors import UserError
 from dikast.core.part import text_of
 from dikast.core.records import read_items
+from dikast.surface.cli import app
 from dikast.worlds.settings import Settings
 from dikast.worlds.teach import write_lessons
 
@@ -35,8 +37,7 @@ def test_responses_can_state_one_kind_of_claim_about_each_thing(kind: str, versi
     assert json.loads((tmp_path / "only" / "world.json").read_text())["only"] == kind
 
 
-@pytest.mark.parametrize("kind", ["number", "sum", "list"])
-@pytest.mark.parametrize("version", [3, 4])
+@pytest.mark.parametrize(("kind", "version"), [("number", 3), ("number", 4), ("sum", 4), ("list", 3), ("list", 4)])
 def test_notes_can_be_asked_for_one_kind_of_claim(kind: str, version: int, tmp_path: Path) -> None:
     settings = Settings("text", seed=4, version=version, form=0)
     items = [*read_items(str(write_lessons(settings, 60, tmp_path / "only", quote=True, only=kind).files[0]))]
@@ -79,6 +80,8 @@ def test_what_cannot_be_drilled_is_told(tmp_path: Path) -> None:
         write_lessons(Settings(), 2, tmp_path, only="count")
     with pytest.raises(UserError, match="only: talk has no responses"):
         write_lessons(Settings(form=0), 2, tmp_path, only="size", only_talk=True)
+    with pytest.raises(UserError, match="claims: what is shown sets how many there are of one kind"):
+        write_lessons(Settings(form=0, claims=(2, 3)), 2, tmp_path, only="size")
     with pytest.raises(UserError, match="form: where responses state one kind of claim alone"):
         write_lessons(Settings(), 2, tmp_path, only="size")
     for settings in (Settings(domain="text"), Settings(domain="plates"), Settings(responses=2)):
@@ -86,3 +89,22 @@ def test_what_cannot_be_drilled_is_told(tmp_path: Path) -> None:
             write_lessons(settings, 2, tmp_path, only="size")
     with pytest.raises(UserError, match="only: single lessons of the domain 'text' can state claims of 'sum' alone"):
         write_lessons(Settings(), 2, tmp_path, only="sum")
+    with pytest.raises(UserError, match="version: checklists of version 3 list sums in one order of numbers"):
+        write_lessons(Settings("text", form=0), 2, tmp_path, only="sum")
+
+
+def test_no_rubric_of_training_weighs_places(tmp_path: Path) -> None:
+    items = [*read_items(str(write_lessons(Settings("text", version=4, form=0), 40, tmp_path, only="list").files[0]))]
+    assert {item.gold["penalty"] for item in items} == {0}
+
+
+def test_the_command_drills_with_references_and_padding(tmp_path: Path) -> None:
+    told = ["world", "teach", "-n", "20", "--version", "4", "--domain", "text", "--only", "sum", "--form", "0"]
+    done = CliRunner().invoke(
+        app, [*told, "--quote", "--reference", "100", "--padding", "100", "--out", str(tmp_path / "sums")]
+    )
+    assert done.exit_code == 0, done.output
+    for item in read_items(str(tmp_path / "sums" / "items-00000.jsonl")):
+        assert item.reference is not None
+        assert {claim["aspect"] for claim in item.gold["claims"]} == {"sum"}
+        assert len(text_of(item.responses[0]).split(". ")) > len(item.gold["claims"])

@@ -26,7 +26,7 @@ from dikast.worlds.sampling.response import Response, Sentence
 from dikast.worlds.sampling.rng import Stream
 from dikast.worlds.scoring.terms import Term
 from dikast.worlds.settings import Settings
-from dikast.worlds.teach import NOT_WEIGHED, lesson, padded, seen, talk, worked, worked_out, write_lessons
+from dikast.worlds.teach import NOT_WEIGHED, lesson, padded, seen, talk, worked, worked_out, worked_sum, write_lessons
 
 
 @pytest.mark.parametrize("domain", ["scenes", "text", "plates", "clips"])
@@ -104,8 +104,7 @@ def test_evidence_names_what_a_claim_is_about() -> None:
     stars, ring = "star a 1 small red plain star, d 3 medium teal striped star", "b 4 large blue dotted ring"
     for kind, args, told in (
         ("colour", ("star", "red"), stars),
-        ("count", ("star", 2), f"{stars}, 2 in all"),
-        ("count", ("heart", 2), "heart nothing"),
+        ("count", ("star", 2), stars),
         ("exists", ("heart", "red"), "heart nothing"),
         ("shape", ("blue", "star"), f"blue {ring}"),
         ("relation", ("star", "ring", "above"), f"{stars} against ring {ring}"),
@@ -114,6 +113,8 @@ def test_evidence_names_what_a_claim_is_about() -> None:
         ("sure", ("bottom left", "star"), "d 1 empty"),
     ):
         assert seen(Claim(kind, "any", args), scene) == told, kind
+    assert seen(Claim("count", "count", ("star", 2)), scene, steps=True) == f"{stars}, 2 in all"
+    assert seen(Claim("count", "count", ("heart", 2)), scene, steps=True) == "heart nothing"
 
 
 def test_evidence_on_sums_and_ages_is_worked() -> None:
@@ -128,6 +129,9 @@ def test_evidence_on_sums_and_ages_is_worked() -> None:
         ("fact", ("Ann", "pet", "cat"), ""),
     ):
         assert worked_out(Claim(kind, "sum", args), notes) == told
+    assert worked_sum(Claim("minus", "sum", ("L", "K", 59)), notes) == "83 minus 21 is 62"
+    assert worked_sum(Claim("plus", "sum", ("K", "L", 59)), notes) == "21 plus 83 is 104"
+    assert worked_sum(Claim("age", "number", ("Ann", "age", 59)), notes) == ""
 
 
 def test_evidence_on_a_place_is_the_given_list_as_far_as_the_word() -> None:

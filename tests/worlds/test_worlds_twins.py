@@ -25,7 +25,7 @@ def lessons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for domain in OTHERS:
         write_lessons(Settings(version=4, size=48, domain=domain), 2, tmp_path / "data" / domain)
     (recipes := tmp_path / "recipes").mkdir()
-    for stage, before, data in (("2-grade", "1-talk", ["pairs"]), ("4-rubrics", "2-grade", ["rubrics", *OTHERS])):
+    for stage, before, data in (("2-grade", "1-talk", ["pairs"]), ("10-again", "2-grade", ["rubrics", *OTHERS])):
         items = [f"../data/{each}/items-*.jsonl" for each in data]
         told = {"model": f"../build/{before}/model", "data": [{"items": items}]}
         (recipes / f"{stage}.yaml").write_text(yaml.safe_dump(told), "utf-8")
@@ -71,7 +71,7 @@ def test_a_twin_is_taught_everything_but_one_input(
 def test_a_twin_goes_through_every_stage_that_grades(lessons: Path) -> None:
     (folder := lessons / "twin").mkdir()
     twins.rubric_blind(folder)
-    first, last = (yaml.safe_load((folder / f"{stage}.yaml").read_text("utf-8")) for stage in ("2-grade", "4-rubrics"))
+    first, last = (yaml.safe_load((folder / f"{stage}.yaml").read_text("utf-8")) for stage in ("2-grade", "10-again"))
     assert first["model"] == str(lessons / "build" / "1-talk" / "model")
     assert last["model"] == "2-grade/model"
     assert last["data"] == [{"items": [f"{data}/items-*.jsonl" for data in ("rubrics", *OTHERS)]}]

@@ -29,7 +29,7 @@ from dikast.core.runs.run_files import changed_files, checksum, record, write_ch
 from dikast.lab.experiment import Items
 from dikast.lab.item_changes import attack_on, changed, rng_of
 from dikast.lab.painting import with_sentence
-from dikast.worlds.settings import Settings
+from dikast.worlds.settings import QUOTED, Settings
 
 AGAIN = "remove the file, and run the experiment again: what is done is not done again"
 ITEMS = "items.jsonl"
@@ -52,7 +52,8 @@ class ItemsStage:
         file = Path(self.root) / self.told.items
         told = {**as_before(self.told), "formats": 0, "repeat": 0}
         drawn = (self._settings().generator,) if self.told.world.get("version") == 4 else ()
-        return named(told, self.seed, checksum(file) if self.told.items else "", *drawn)
+        written = (QUOTED,) if self.told.quote else ()
+        return named(told, self.seed, checksum(file) if self.told.items else "", *drawn, *written)
 
     def folder(self, out: Path) -> Path:
         """Their folder."""

@@ -18,6 +18,7 @@ _DRAWS = {"objects": ("scenes", "pictures"), "style": ("scenes", "clips", *DRAWN
 _EIGHT = "tells its things apart by their shapes, and training shows as many things as there are shapes"
 _WHY = {("objects", "clips"): _EIGHT, ("objects", "retouch"): _EIGHT}
 TIES = 33  # percent
+QUOTED = 2  # how lessons that quote the rubric are written: what was begun with another form does not go on
 _FROM_4 = ("day",)  # aspects, and kinds of claims, that earlier versions have not
 _LARGEST = 16  # responses to one instruction
 

@@ -32,7 +32,7 @@ from dikast.worlds.sampling.rng import Stream
 from dikast.worlds.scoring.aspects import ASPECTS, points
 from dikast.worlds.scoring.penalty import Spec, subject_of
 from dikast.worlds.scoring.terms import Term
-from dikast.worlds.settings import Settings
+from dikast.worlds.settings import QUOTED, Settings
 from dikast.worlds.truths import reference_text
 from dikast.worlds.write import Written, prepared, write_pictures
 
@@ -47,7 +47,8 @@ _MOST_LOOKED = 50  # samples that are drawn for each different rubric
 def worked(sample: Sample, which: int = 0, *, quote: bool = False) -> str:
     """The worked feedback on response `which`: findings with their costs, running totals, and the total.
 
-    quote: first stands what each name in a rubric of terms means, in the words of aspects. After each finding stand
+    quote: evidence is in smaller steps (`worked_out`). First stands what each name in a rubric of terms means, in the
+    words of aspects. After each finding stand
     what the claim is about, and whether each rule of the rubric counts it and what it costs by it; for other rubrics
     the names that they have for it. `not weighed` where nothing counts it.
     """
@@ -58,9 +59,9 @@ def worked(sample: Sample, which: int = 0, *, quote: bool = False) -> str:
     made = zip(one["claims"], sample.responses[which].claims, sample.graded[which].findings, strict=True)
     for claim, meant, finding in made:
         verdict = {"unsupported": "unclear"}.get(claim["verdict"], claim["verdict"])
-        evidence = seen(meant, sample.graph) if isinstance(sample.graph, Scene) else finding.truth
+        evidence = seen(meant, sample.graph, steps=quote) if isinstance(sample.graph, Scene) else finding.truth
         if isinstance(sample.graph, GivenText) and not finding.gone:
-            evidence = worked_out(meant, sample.graph) or evidence
+            evidence = (worked_out if quote else worked_sum)(meant, sample.graph) or evidence
         lines += [f"Claim: {claim['text']}", f"Evidence: {evidence}", f"Finding: {verdict}"]
         if quote:
             far = " far" if finding.metric >= ASPECTS[meant.aspect].far else ""
@@ -206,9 +207,9 @@ def talk(sample: Sample) -> dict[str, Any]:
     return {"id": f"{sample.id}-{name}", "image": image, "instruction": asked, "target": target, "meta": meta}
 
 
-def seen(claim: Claim, scene: Scene) -> str:
-    """The evidence in a scene for a claim: the things it names, each after its name, or the corner it mentions; where a
-    claim counts things, also how many they are.
+def seen(claim: Claim, scene: Scene, *, steps: bool = False) -> str:
+    """The evidence in a scene for a claim: the things it names, each after its name, or the corner it mentions; with
+    steps for one of kind `count` also how many there are, if any.
 
     The name comes first, so that the model looks for a thing by the word it has just read.
     """
@@ -224,12 +225,20 @@ def seen(claim: Claim, scene: Scene) -> str:
         f"{shape} {_listed(thing for thing in scene.things if thing.shape == shape)}" for shape in shapes
     )
     counted = sum(thing.shape in shapes for thing in scene.things)
-    return f"{told}, {counted} in all" if claim.kind == "count" and counted else told
+    return f"{told}, {counted} in all" if steps and claim.kind == "count" and counted else told
+
+
+def worked_sum(claim: Claim, notes: GivenText) -> str:
+    """The sum that a claim states, with the numbers that the notes give; "" for a claim of another kind."""
+    if claim.kind not in ("plus", "minus"):
+        return ""
+    one, other = (notes.numbers[str(arg)] for arg in claim.args[:2])
+    return f"{one} plus {other} is {one + other}" if claim.kind == "plus" else f"{one} minus {other} is {one - other}"
 
 
 def worked_out(claim: Claim, notes: GivenText) -> str:
-    """The evidence in notes for an age, a sum or a place in the list, in steps of which each is one look or one digit;
-    "" for a claim of another kind, which the notes state as it is.
+    """The evidence in notes for an age, a sum or a place in the list, in small steps; "" for a claim of another kind,
+    which the notes state as it is.
 
     Of a sum first the numbers as they are given, then units and tens, then the result; of sums and ages then the number
     that is stated, so that the two to be compared stand together. Of a place the given list as far as the word, its
@@ -303,7 +312,7 @@ def write_lessons(
         check_drill(settings, only, only_talk)
     about: dict[str, Any] = {"only": only} if only else {}
     about |= {"lessons": 1, "reference": reference, "padding": padding, "talk": only_talk, "n": n, "shard": shard}
-    about |= {"quote": True} if quote else {}
+    about |= {"quote": QUOTED} if quote else {}
     about |= {"blank": blank} if blank else {}
     about |= {"different rubrics": rubrics} if rubrics else {}
     shared = _first_rubrics(settings, rubrics) if rubrics else ()

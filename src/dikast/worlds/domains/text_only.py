@@ -21,6 +21,7 @@ LETTERS = "KLMNPQRSTW"
 WORDS = ("fig", "kiwi", "lemon", "mango", "olive", "pear", "plum", "rice")
 EDITS = ("Reverse the list.", "Move the first word to the end.", "Drop the last word.")
 LIST = 6  # words
+TELL = "Say what the notes tell."
 _GONE = 9
 
 _TEMPLATES = {
@@ -263,7 +264,7 @@ class Texts:
         """Questions, or a plain request."""
         if draft.rng.chance(60):
             return "answer", " ".join(slot.question for slot in slots)
-        return "report", draft.rng.pick(("Say what the notes tell.", "What can be said from the notes?"))
+        return "report", draft.rng.pick((TELL, "What can be said from the notes?"))
 
     def prompt(self, graph: GivenText) -> str:
         """The notes."""
