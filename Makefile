@@ -140,33 +140,6 @@ scout: .venv/ready
 	  $(RULED) -n 600 --seed $$seed --domain $$domain --out $(DATA)/even-$$domain && \
 	  $(RULED) -n 400 --seed $$((seed + 1)) --pairs --domain $$domain --out $(DATA)/even-$$domain-pairs \
 	  || exit 1; seed=$$((seed + 2)); done
-	$(RULED) -n 2800 --seed 107 --only sum --form 0 --domain text --out $(DATA)/only-sum
-	$(RULED) -n 1800 --seed 108 --only list --form 0 --domain text --out $(DATA)/only-list
-	$(RULED) -n 1000 --seed 109 --only number --form 0 --domain text --out $(DATA)/only-number
-	$(RULED) -n 3000 --seed 111 --padding 15 --blank 6 --out $(DATA)/again-scenes
-	$(RULED) -n 1200 --seed 112 --padding 15 --form 70 --out $(DATA)/again-form
-	$(RULED) -n 3000 --seed 113 --padding 15 --form 40 --domain text --out $(DATA)/again-text
-	$(RULED) -n 1200 --seed 114 --pairs --out $(DATA)/again-pairs
-	$(RULED) -n 1800 --seed 115 --pairs --domain text --out $(DATA)/again-text-pairs
-	$(QUOTED) -n 800 --seed 116 --padding 15 --out $(DATA)/again-scenes-quoted
-	$(QUOTED) -n 1200 --seed 117 --padding 15 --domain text --out $(DATA)/again-text-quoted
-	$(QUOTED) -n 600 --seed 118 --pairs --out $(DATA)/again-pairs-quoted
-	$(QUOTED) -n 1200 --seed 119 --pairs --domain text --out $(DATA)/again-text-pairs-quoted
-	seed=120; for domain in plates clips pictures retouch; do \
-	  $(RULED) -n 300 --seed $$seed --domain $$domain --out $(DATA)/again-$$domain && \
-	  $(RULED) -n 200 --seed $$((seed + 1)) --pairs --domain $$domain --out $(DATA)/again-$$domain-pairs \
-	  || exit 1; seed=$$((seed + 2)); done
-	$(RULED) -n 2000 --seed 131 --only sum --form 0 --domain text --out $(DATA)/sure-sum
-	$(RULED) -n 600 --seed 132 --only list --form 0 --domain text --out $(DATA)/sure-list
-	$(RULED) -n 1200 --seed 133 --only number --form 0 --domain text --out $(DATA)/sure-number
-	$(RULED) -n 2000 --seed 134 --padding 15 --form 40 --domain text --out $(DATA)/last-text
-	$(RULED) -n 1000 --seed 136 --pairs --domain text --out $(DATA)/last-text-pairs
-	$(QUOTED) -n 600 --seed 138 --padding 15 --domain text --out $(DATA)/last-text-quoted
-	$(QUOTED) -n 800 --seed 139 --pairs --domain text --out $(DATA)/last-text-pairs-quoted
-	$(RULED) -n 2600 --seed 140 --padding 15 --blank 6 --form 30 --out $(DATA)/last-scenes
-	$(RULED) -n 600 --seed 141 --pairs --out $(DATA)/last-pairs
-	$(QUOTED) -n 500 --seed 142 --padding 15 --out $(DATA)/last-scenes-quoted
-	$(QUOTED) -n 400 --seed 143 --pairs --out $(DATA)/last-pairs-quoted
 	$(BIN)/dikast train new --config recipes/scout-cpu/2-grade.yaml --later recipes/scout-cpu/4-rubrics.yaml --later recipes/scout-cpu/5-rules.yaml --later recipes/scout-cpu/6-more.yaml --most 1500 --out build/scout/init
 	$(BIN)/dikast train look --config recipes/scout-cpu/0-look.yaml
 	$(TWO) --config recipes/scout-cpu/1-talk.yaml
@@ -177,12 +150,7 @@ scout: .venv/ready
 	$(TWO) --config recipes/scout-cpu/6-more.yaml
 	$(TWO) --config recipes/scout-cpu/7-compare.yaml
 	$(TWO) --config recipes/scout-cpu/8-even.yaml
-	$(TWO) --config recipes/scout-cpu/9-work.yaml
-	$(TWO) --config recipes/scout-cpu/10-again.yaml
-	$(TWO) --config recipes/scout-cpu/11-work.yaml
-	$(TWO) --config recipes/scout-cpu/12-again.yaml
-	$(TWO) --config recipes/scout-cpu/13-scenes.yaml
-	$(BIN)/dikast train release build/scout/13-scenes/model --out build/scout/model
+	$(BIN)/dikast train release build/scout/8-even/model --out build/scout/model
 RULED := $(BIN)/dikast world teach --version 4 --quote --reference 25 --workers 2
 QUOTED := $(BIN)/dikast world teach --version 3 --quote --reference 25 --workers 2
 # Memory once taken is kept (glibc gives large blocks back at once), and kernels for every length of row: a third faster.
@@ -198,7 +166,7 @@ scout-twins: .venv/ready
 	for twin in $(TWINS); do for stage in 2-grade 3-words; do \
 	  $(TWO) --config build/scout/twins/$$twin/$$stage.yaml || exit 1; done; \
 	  $(ONE) --config build/scout/twins/$$twin/4-rubrics.yaml || exit 1; \
-	  for stage in 5-rules 6-more 7-compare 8-even 9-work 10-again 11-work 12-again 13-scenes; do \
+	  for stage in 5-rules 6-more 7-compare 8-even; do \
 	  $(TWO) --config build/scout/twins/$$twin/$$stage.yaml || exit 1; done; done
 
 # `scout` on one GPU, larger and on every domain; never run so far. Each piece stops after eight minutes

@@ -108,8 +108,7 @@ def plain(sample: Sample) -> Sample | None:
 
 def read(item: Item) -> dict[str, str]:
     """A row of talk: every claim of the answer with its evidence and finding, and nothing of what it costs."""
-    told = [line for line in item.gold["feedback"].split("\n") if not line.startswith("Lost:")]
-    lines = [line.partition(",")[0] if line.startswith("Finding:") else line for line in told]
+    lines = [line.partition(",")[0] for line in item.gold["feedback"].split("\n") if not line.startswith("Lost:")]
     asked = f"Check every claim.\n# Task\n{text_of(item.instruction[0].content)}\n# Response\n"
     return {"id": item.id, "instruction": asked + text_of(item.responses[0]), "target": "\n".join(lines)}
 
