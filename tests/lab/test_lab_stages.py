@@ -14,6 +14,7 @@ from dikast.core.records import read_items
 from dikast.engines.base import Request
 from dikast.engines.local.source import ModelSource
 from dikast.engines.scout import Scout
+from dikast.lab import stages
 from dikast.lab.experiment import load_experiment
 from dikast.lab.findings import findings
 from dikast.lab.gold_feedback import GoldFeedback
@@ -57,6 +58,16 @@ def test_items_of_a_world_that_draws_others_now_are_drawn_anew(monkeypatch: pyte
     monkeypatch.setattr(Settings, "generator", property(lambda self: "worlds/4.9"))
     assert names("rubrics-composed") != before[0]
     assert names("references") == before[1]
+
+
+def test_lessons_that_quote_the_rubric_in_another_form_are_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    def names(experiment: str) -> list[str]:
+        return [stage.judge.name for stage in runs_of(load_experiment(experiment), (1,)).values() if stage.judge]
+
+    before = names("rubrics-composed"), names("larger-judges")
+    monkeypatch.setattr(stages, "QUOTED", 99)
+    assert not set(names("rubrics-composed")) & set(before[0])
+    assert names("larger-judges") == before[1]
 
 
 def test_sentences_stand_at_the_bottom_of_pictures_of_the_same_size(tmp_path: Path) -> None:

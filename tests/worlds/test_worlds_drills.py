@@ -93,8 +93,12 @@ def test_what_cannot_be_drilled_is_told(tmp_path: Path) -> None:
         write_lessons(Settings("text", form=0), 2, tmp_path, only="sum")
 
 
-def test_no_rubric_of_training_weighs_places(tmp_path: Path) -> None:
-    items = [*read_items(str(write_lessons(Settings("text", version=4, form=0), 40, tmp_path, only="list").files[0]))]
+@pytest.mark.parametrize(
+    ("domain", "kind", "version"), [("text", "list", 3), ("text", "list", 4), ("scenes", "texture", 3)]
+)
+def test_no_rubric_of_training_weighs_some_kinds(domain: str, kind: str, version: int, tmp_path: Path) -> None:
+    settings = Settings(domain, version=version, form=0)
+    items = [*read_items(str(write_lessons(settings, 40, tmp_path, only=kind).files[0]))]
     assert {item.gold["penalty"] for item in items} == {0}
 
 

@@ -115,7 +115,7 @@ def teach(
         str,
         typer.Option(
             "--only",
-            help="State this alone (with --form 0): colour, size, texture (scenes); number, sum, list (text).",
+            help="State only this (with --form 0): colour, size, texture (scenes); number, sum, list (text).",
         ),
     ] = "",
     claims: Annotated[str, typer.Option("--claims", help="Claims in a response, as a range such as 3-6.")] = "",
