@@ -266,6 +266,8 @@ def _check(config: Config, wrong: Callable[..., None]) -> None:
             wrong("a source has 'items' or 'talk', one of them", "data", i)
         if data.items and not data.formats:
             wrong("name a format, or several", "data", i, "formats")
+    if config.label_smoothing and not any(data.items for data in config.data):
+        wrong("rows of talk have no label: leave it out, or train on items too", "label_smoothing")
     if config.pack != "none" and config.compile:
         wrong(
             "packed rows are never alike in their segments, so each pass would be compiled anew: leave it out",

@@ -7,7 +7,7 @@ is about the picture alone: what is in each of its cells (look-and-say), or wher
 evidence in lessons about scenes uses the same words as talk.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,7 @@ from dikast.worlds.domains.scene_graph import Scene, Thing, corner_cell, unnamed
 from dikast.worlds.domains.text_only import GivenText
 from dikast.worlds.domains.vocabulary import SHAPES
 from dikast.worlds.drills import check_drill, drilled
+from dikast.worlds.glossary import check_glossary, glossary
 from dikast.worlds.make import Maker
 from dikast.worlds.sample import Graded, Sample
 from dikast.worlds.sampling.response import Response, Sentence
@@ -285,6 +286,7 @@ def write_lessons(
     padding: int = 0,
     blank: int = 0,
     only_talk: bool = False,
+    names: bool = False,
     quote: bool = False,
     rubrics: int = 0,
     only: str = "",
@@ -296,8 +298,9 @@ def write_lessons(
     reference, padding, blank: percent of the lessons that have one, are `padded`, and are `blanked`. rubrics: how many
     different ones the lessons have between them, each lesson one of these by chance, from version 4 on one that weighs
     a claim of the response; 0 is as many as the world draws. only: all lessons are `drilled` in this kind of claim.
-    The number of workers changes nothing. UserError for settings that cannot be met, for talk or blanks of anything but
-    scenes, and for a folder that holds something else.
+    only_talk, names: rows of `talk`, or of the `glossary`, in place of lessons. The number of workers changes nothing.
+    UserError for settings that cannot be met, for talk or blanks of anything but scenes, and for a folder that holds
+    something else.
     """
     if n < 1 or workers < 1 or shard < 1:
         raise UserError(f"n, workers and shard: must be 1 or more, got {n}, {workers} and {shard}")
@@ -309,21 +312,28 @@ def write_lessons(
     if blank and settings.domain != "scenes":
         raise UserError(f"blank: only the domain 'scenes' has empty pictures, not {settings.domain!r}")
     if only:
-        check_drill(settings, only, only_talk)
+        check_drill(settings, only, only_talk or names)
+    if names:
+        check_glossary(settings, only_talk)
     about: dict[str, Any] = {"only": only} if only else {}
     about |= {"lessons": 1, "reference": reference, "padding": padding, "talk": only_talk, "n": n, "shard": shard}
     about |= {"quote": QUOTED} if quote else {}
     about |= {"blank": blank} if blank else {}
+    about |= {"glossary": 1} if names else {}
     about |= {"different rubrics": rubrics} if rubrics else {}
     shared = _first_rubrics(settings, rubrics) if rubrics else ()
     with prepared(out, {**settings.to_json(), **about, "version": settings.generator}) as folder:
         shares = _Shares(reference, padding, blank, quote, shared, only)
-        task = partial(_shard, settings, folder, n, shard, shares, only_talk)
+        rows = glossary if names else talk if only_talk else None
+        task = partial(_shard, settings, folder, n, shard, shares, rows)
         starts = range(0, n, shard)
         if workers == 1 or len(starts) == 1:
             return Written(tuple(map(task, starts)), n)
         with worker_pool(min(workers, len(starts))) as pool:
             return Written(tuple(pool.map(task, starts)), n)
+
+
+_Rows = Callable[[Sample], dict[str, Any]]
 
 
 class _Shares(NamedTuple):
@@ -359,22 +369,24 @@ def _about(sample: Sample, rubrics: Sequence[Spec]) -> Sequence[Spec]:
     return found or rubrics
 
 
-def _shard(settings: Settings, folder: Path, n: int, shard: int, shares: _Shares, only_talk: bool, start: int) -> Path:
+def _shard(
+    settings: Settings, folder: Path, n: int, shard: int, shares: _Shares, rows: _Rows | None, start: int
+) -> Path:
     maker = Maker(settings)
-    path = folder / f"{'talk' if only_talk else 'items'}-{start // shard:05d}.jsonl"
+    path = folder / f"{'talk' if rows else 'items'}-{start // shard:05d}.jsonl"
     samples = (maker.sample(index) for index in range(start, min(n, start + shard)))
-    write_records(path, _records(samples, folder, shares, only_talk))
+    write_records(path, _records(samples, folder, shares, rows))
     return path
 
 
-def _records(samples: Iterable[Sample], folder: Path, shares: _Shares, only_talk: bool) -> Iterator[dict[str, Any]]:
+def _records(samples: Iterable[Sample], folder: Path, shares: _Shares, rows: _Rows | None) -> Iterator[dict[str, Any]]:
     before = ""
     for sample in samples:
-        if not sample.shown or sample.shown != before:
+        if rows is not glossary and (not sample.shown or sample.shown != before):
             write_pictures(sample, folder)
         before = sample.shown
-        if only_talk:
-            yield talk(sample)
+        if rows:
+            yield rows(sample)
         else:
             key = (sample.settings.seed, sample.settings.domain, sample.index)
             drawn, pad = Stream("reference", *key).chance(shares.reference), Stream("padding", *key)

@@ -106,6 +106,9 @@ def teach(
     talk: Annotated[
         bool, typer.Option("--talk", help="Write look-and-say texts instead: what is in each cell of an image.")
     ] = False,
+    names: Annotated[
+        bool, typer.Option("--glossary", help="Write what names in rubrics mean instead (version 4).")
+    ] = False,
     reference: Annotated[int, typer.Option("--reference", help="Percent of lessons with a reference answer.")] = 0,
     padding: Annotated[int, typer.Option("--padding", help="Percent of lessons with added filler sentences.")] = 0,
     blank: Annotated[
@@ -136,8 +139,8 @@ def teach(
         form=form, version=version, rubrics=rubrics,
     )  # fmt: skip
     written = write_lessons(
-        settings, n, out, reference=reference, padding=padding, blank=blank, only_talk=talk, quote=quote,
-        only=only, workers=workers,
+        settings, n, out, reference=reference, padding=padding, blank=blank, only_talk=talk, names=names,
+        quote=quote, only=only, workers=workers,
     )  # fmt: skip
     echo(f"{written.items} lessons in {out}")
 
