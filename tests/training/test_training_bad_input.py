@@ -360,7 +360,10 @@ def test_a_checkpoint_of_another_run_is_refused(write_config: Write) -> None:
         ({"clip": "nan"}, "field 'clip': expected a number of at least 0 and finite, got nan"),
         ({"label_loss_weight": "inf"}, "field 'label_loss_weight'"),
         ({"label_smoothing": 0.5}, "field 'label_smoothing': expected a number from 0 to below 0.5"),
-        ({"label_smoothing": 0.1, "data": [{"talk": "t.jsonl"}]}, "field 'label_smoothing': rows of talk have no label"),
+        (
+            {"label_smoothing": 0.1, "data": [{"talk": "t.jsonl"}]},
+            "field 'label_smoothing': rows of talk have no label",
+        ),
         ({"learning_rate": "nan"}, "field 'learning_rate': expected a number above 0"),
         ({"seed": -1}, "field 'seed': expected a whole number from 0 to"),
         ({"lora": {"dropout": 2}}, "field 'lora.dropout': expected a number from 0 to below 1"),

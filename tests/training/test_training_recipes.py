@@ -57,11 +57,21 @@ def test_a_recipe_runs_from_worlds_to_a_judge(name: str, target: str, size: str,
     data = tmp_path / "build" / target / "data"
     for folder in sorted(wanted):
         pairs = "pairs" in folder
-        domain = folder.partition("-")[0]
+        first, *_, last_word = folder.split("-") if "-" in folder else (folder, "")
+        only = last_word if last_word in ("sum", "list", "number", "texture", "colour") else ""
         known = next((each for each in folder.split("-") if each in DOMAINS), "scenes")
-        settings = Settings(domain=known, seed=1, responses=2 if pairs else 1, version=4 if domain == "rubrics" else 3)
-        quote = domain == "rubrics" or "quoted" in folder
-        write_lessons(settings, 6, data / folder, reference=25, padding=50, only_talk=domain == "talk", quote=quote)
+        known = "text" if only in ("sum", "list", "number") else known
+        composed = first in ("rubrics", "even", "again", "only", "names") and "quoted" not in folder
+        settings = Settings(
+            domain=known, seed=1, responses=2 if pairs else 1, version=4 if composed else 3, form=0 if only else 20
+        )
+        if first == "names":
+            write_lessons(settings, 6, data / folder, only_glossary=True)
+            continue
+        write_lessons(
+            settings, 6, data / folder, reference=25, padding=50, only_talk=first == "talk", only=only,
+            quote=composed or "quoted" in folder,
+        )  # fmt: skip
     later = [load_config(recipes / f"{each}.yaml") for each in re.findall(r"--later \S+/([\w-]+)\.yaml", commands)]
     assert later
     init = tmp_path / "build" / target / "init"

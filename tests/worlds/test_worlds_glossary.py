@@ -10,21 +10,30 @@ from dikast.core.errors import UserError
 from dikast.surface.cli import app
 from dikast.training.data.examples import rows_of_file
 from dikast.worlds.glossary import ASK_NAMES
-from dikast.worlds.sampling.held_out import HELD_OUT_ASPECTS
-from dikast.worlds.scoring.aspects import ASPECTS
-from dikast.worlds.scoring.term_names import names
-from dikast.worlds.scoring.terms import HELD_OUT_WORDS, held_composition
+from dikast.worlds.sampling.held_out import HELD_OUT_ASPECTS, HELD_OUT_KINDS
+from dikast.worlds.scoring.term_names import names, pattern_of
+from dikast.worlds.scoring.terms import HELD_OUT_WORDS, Term, held_composition
 from dikast.worlds.settings import Settings
 from dikast.worlds.teach import write_lessons
 
 
 def rows_of(folder: Path, settings: Settings, n: int = 200) -> list[dict[str, str]]:
-    (file,) = write_lessons(settings, n, folder, names=True).files
+    (file,) = write_lessons(settings, n, folder, only_glossary=True).files
     return [json.loads(line) for line in file.read_text().splitlines()]
 
 
-@pytest.mark.parametrize("domain", ["scenes", "text", "plates", "clips", "pictures", "retouch"])
-def test_a_glossary_says_of_each_name_its_kind_and_word(domain: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("domain", "held"),
+    [
+        ("scenes", {"texture", "comparison"}),
+        ("text", {"list"}),
+        ("plates", {"cell"}),
+        ("clips", {"moment"}),
+        ("pictures", {"texture", "comparison"}),
+        ("retouch", {"removal"}),
+    ],
+)
+def test_a_glossary_says_of_each_name_its_kind_and_word(domain: str, held: set[str], tmp_path: Path) -> None:
     rows = rows_of(tmp_path / "names", Settings(domain, seed=3, version=4))
     kinds: set[str] = set()
     words: set[str] = set()
@@ -33,30 +42,16 @@ def test_a_glossary_says_of_each_name_its_kind_and_word(domain: str, tmp_path: P
         told = [line.removeprefix("Rule: ").rpartition(": ") for line in row["target"].split("\n")]
         assert [name for name, _, _ in told] == asked  # each once, in this order
         for name, _, meaning in told:
-            kind, word = meaning.split(" ")
+            kind, word = (part if part != "all" else "" for part in meaning.split(" "))
             kinds.add(kind)
             words.add(word)
-            assert kind == "all" or kind in ASPECTS
-            if word == "all":
-                assert name in names(kind, False, domain, "seen")
-            else:
-                assert word in name
-                assert kind == "all" or not held_composition(kind, word)
-    assert "all" in words
-    if domain == "scenes":  # what rubrics of training never weigh is named here
-        assert {"texture", "comparison"} <= kinds & set(HELD_OUT_ASPECTS)
-        assert words & set(HELD_OUT_WORDS)
-    if domain == "text":
-        assert "list" in kinds
-
-
-def test_no_phrase_that_is_held_out_stands_in_a_glossary(tmp_path: Path) -> None:
-    rows = rows_of(tmp_path / "names", Settings(seed=3, version=4))
-    told = "\n".join(row["target"] for row in rows)
-    kinds = ("colour", "size", "texture", "comparison", "position")
-    held = [name for kind in kinds for name in names(kind, False, "scenes", "held_out")]
-    assert len(held) > 30
-    assert not [name for name in held if f": {name}: " in told]
+            assert kind or word
+            assert not held_composition(kind, word)
+            pattern = pattern_of(Term(kind, word, "each", 1, name), domain)
+            assert pattern in names(kind, bool(word), domain, "seen")  # no phrase of the split `wordings`
+    assert held <= kinds & set(HELD_OUT_ASPECTS)  # what the split `aspects` weighs is named here
+    assert words & set(HELD_OUT_WORDS) or domain == "plates"
+    assert not kinds & set(HELD_OUT_KINDS)
 
 
 def test_a_glossary_is_talk_without_pictures(tmp_path: Path) -> None:
@@ -68,15 +63,24 @@ def test_a_glossary_is_talk_without_pictures(tmp_path: Path) -> None:
     assert [target for _, target in read] == [row["target"] for row in rows]
 
 
+def test_the_number_of_workers_does_not_change_a_glossary(tmp_path: Path) -> None:
+    settings = Settings("text", seed=3, version=4)
+    one, two = (
+        write_lessons(settings, 40, tmp_path / str(workers), only_glossary=True, workers=workers, shard=20).files
+        for workers in (1, 2)
+    )
+    assert len(one) == 2
+    assert [file.read_bytes() for file in one] == [file.read_bytes() for file in two]
+
+
 def test_what_cannot_have_a_glossary_is_refused(tmp_path: Path) -> None:
     out = tmp_path / "names"
     for settings in (Settings(version=3), Settings(version=4, responses=2)):
         with pytest.raises(UserError, match=r"glossary: .*--version 4"):
-            write_lessons(settings, 10, out, names=True)
-    with pytest.raises(UserError, match=r"glossary: .*leave one"):
-        write_lessons(Settings(version=4), 10, out, names=True, only_talk=True)
-    with pytest.raises(UserError, match=r"only: .*talk has no responses"):
-        write_lessons(Settings(version=4, form=0), 10, out, names=True, only="colour")
+            write_lessons(settings, 10, out, only_glossary=True)
+    for others in ({"only_talk": True}, {"reference": 25}, {"quote": True}, {"padding": 5}, {"blank": 5}):
+        with pytest.raises(UserError, match=r"glossary: .*leave .* out"):
+            write_lessons(Settings(version=4), 10, out, only_glossary=True, **others)  # type: ignore[arg-type]
     assert not out.exists()
 
 

@@ -1,8 +1,8 @@
-"""Glossary: rows of talk that say what the names in rubrics mean, apart from any rubric.
+"""Glossary: rows of talk that say what names in rubrics mean, apart from any rubric.
 
-Some kinds of claims, and some words, are weighed by no rubric of training, so that a split can test whether a judge
-follows rubrics about them. A judge from scratch has never read their names either, and cannot know what "fillings"
-are. Others know it from the texts they were trained on before; here a glossary says it, and nothing more.
+The split `aspects` weighs kinds of claims, and claims about words, that rubrics of training never name. A judge from
+scratch has then never read most of the nouns for such kinds, and cannot know what "fillings" are. Others know it from
+the texts that they were trained on before; a glossary says it, and nothing else.
 """
 
 from typing import Any
@@ -17,18 +17,20 @@ from dikast.worlds.settings import Settings
 ASK_NAMES = "Say what these mean:"
 
 
-def check_glossary(settings: Settings, only_talk: bool) -> None:
-    """UserError for a world whose rubrics have no such names, and beside talk about pictures."""
+def check_glossary(settings: Settings, others: bool) -> None:
+    """UserError for a world without such names. others: whether anything is asked that concerns lessons."""
     if settings.version < 4 or settings.responses > 1:
         raise UserError("glossary: names are composed from version 4 on, of one response: use --version 4, not --pairs")
-    if only_talk:
-        raise UserError("glossary: a folder has rows of talk about pictures or about names: leave one of them out")
+    if others:
+        told = "reference, padding, blank, talk, quote, rubrics and only"
+        raise UserError(f"glossary: it has no lessons and no pictures: leave {told} out")
 
 
 def glossary(sample: Sample) -> dict[str, Any]:
     """A row of talk: of each claim of the response a name that a rubric may have for it, and the kind and word meant.
 
-    Compositions and phrases that are held out of training are left out, kinds and words that are never weighed are not.
+    Phrases, and compositions of a kind and a word, are those of the split. Kinds and words that the split `aspects`
+    weighs occur even in the split `train`; and two names may stand here together that no rubric of training combines.
     """
     settings, domain = sample.settings, sample.domain.name
     rng = Stream("glossary", settings.seed, domain, sample.index)

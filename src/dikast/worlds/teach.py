@@ -1,10 +1,10 @@
 """Lessons: training data of worlds for small judges.
 
-There are two kinds. A lesson is an item with worked gold feedback: every claim, the evidence for or against it, the
+There are three kinds. A lesson is an item with worked gold feedback: every claim, the evidence for or against it, the
 finding, its cost and the running total, then the points lost by the response as a whole, then the total. A small model
 needs supervision this close to each claim, and with the evidence first a finding only requires comparing words. Talk
 is about the picture alone: what is in each of its cells (look-and-say), or where each shape is (look-and-find). The
-evidence in lessons about scenes uses the same words as talk.
+evidence in lessons about scenes uses the same words as talk. The glossary is about the names in rubrics alone.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -286,7 +286,7 @@ def write_lessons(
     padding: int = 0,
     blank: int = 0,
     only_talk: bool = False,
-    names: bool = False,
+    only_glossary: bool = False,
     quote: bool = False,
     rubrics: int = 0,
     only: str = "",
@@ -298,9 +298,9 @@ def write_lessons(
     reference, padding, blank: percent of the lessons that have one, are `padded`, and are `blanked`. rubrics: how many
     different ones the lessons have between them, each lesson one of these by chance, from version 4 on one that weighs
     a claim of the response; 0 is as many as the world draws. only: all lessons are `drilled` in this kind of claim.
-    only_talk, names: rows of `talk`, or of the `glossary`, in place of lessons. The number of workers changes nothing.
-    UserError for settings that cannot be met, for talk or blanks of anything but scenes, and for a folder that holds
-    something else.
+    only_talk, only_glossary: rows of `talk`, or of the `glossary`, in place of lessons. The number of workers changes
+    nothing. UserError for settings that cannot be met, for talk or blanks of anything but scenes, and for a folder that
+    holds something else.
     """
     if n < 1 or workers < 1 or shard < 1:
         raise UserError(f"n, workers and shard: must be 1 or more, got {n}, {workers} and {shard}")
@@ -312,19 +312,19 @@ def write_lessons(
     if blank and settings.domain != "scenes":
         raise UserError(f"blank: only the domain 'scenes' has empty pictures, not {settings.domain!r}")
     if only:
-        check_drill(settings, only, only_talk or names)
-    if names:
-        check_glossary(settings, only_talk)
+        check_drill(settings, only, only_talk)
+    if only_glossary:
+        check_glossary(settings, bool(reference or padding or blank or only_talk or quote or rubrics or only))
     about: dict[str, Any] = {"only": only} if only else {}
     about |= {"lessons": 1, "reference": reference, "padding": padding, "talk": only_talk, "n": n, "shard": shard}
     about |= {"quote": QUOTED} if quote else {}
     about |= {"blank": blank} if blank else {}
-    about |= {"glossary": 1} if names else {}
+    about |= {"glossary": 1} if only_glossary else {}
     about |= {"different rubrics": rubrics} if rubrics else {}
     shared = _first_rubrics(settings, rubrics) if rubrics else ()
     with prepared(out, {**settings.to_json(), **about, "version": settings.generator}) as folder:
         shares = _Shares(reference, padding, blank, quote, shared, only)
-        rows = glossary if names else talk if only_talk else None
+        rows = glossary if only_glossary else talk if only_talk else None
         task = partial(_shard, settings, folder, n, shard, shares, rows)
         starts = range(0, n, shard)
         if workers == 1 or len(starts) == 1:

@@ -106,8 +106,8 @@ def teach(
     talk: Annotated[
         bool, typer.Option("--talk", help="Write look-and-say texts instead: what is in each cell of an image.")
     ] = False,
-    names: Annotated[
-        bool, typer.Option("--glossary", help="Write what names in rubrics mean instead (version 4).")
+    glossary: Annotated[
+        bool, typer.Option("--glossary", help="Write instead what names in rubrics mean (with --version 4).")
     ] = False,
     reference: Annotated[int, typer.Option("--reference", help="Percent of lessons with a reference answer.")] = 0,
     padding: Annotated[int, typer.Option("--padding", help="Percent of lessons with added filler sentences.")] = 0,
@@ -130,7 +130,7 @@ def teach(
     ] = False,
     workers: Annotated[int, typer.Option("--workers", help="Number of processes; does not change the output.")] = 1,
 ) -> None:
-    """Write training data for a small judge: items whose gold feedback checks claim by claim, or look-and-say."""
+    """Write training data for a small judge: lessons checked claim by claim, look-and-say, or a glossary."""
     from dikast.worlds.settings import Settings, range_of
     from dikast.worlds.teach import write_lessons
 
@@ -139,7 +139,7 @@ def teach(
         form=form, version=version, rubrics=rubrics,
     )  # fmt: skip
     written = write_lessons(
-        settings, n, out, reference=reference, padding=padding, blank=blank, only_talk=talk, names=names,
+        settings, n, out, reference=reference, padding=padding, blank=blank, only_talk=talk, only_glossary=glossary,
         quote=quote, only=only, workers=workers,
     )  # fmt: skip
     echo(f"{written.items} lessons in {out}")
