@@ -140,7 +140,29 @@ scout: .venv/ready
 	  $(RULED) -n 600 --seed $$seed --domain $$domain --out $(DATA)/even-$$domain && \
 	  $(RULED) -n 400 --seed $$((seed + 1)) --pairs --domain $$domain --out $(DATA)/even-$$domain-pairs \
 	  || exit 1; seed=$$((seed + 2)); done
-	$(BIN)/dikast train new --config recipes/scout-cpu/2-grade.yaml --later recipes/scout-cpu/4-rubrics.yaml --later recipes/scout-cpu/5-rules.yaml --later recipes/scout-cpu/6-more.yaml --most 1500 --out build/scout/init
+	$(RULED) -n 3600 --seed 91 --only sum --form 0 --domain text --out $(DATA)/only-sum
+	$(RULED) -n 2000 --seed 92 --only list --form 0 --domain text --out $(DATA)/only-list
+	$(RULED) -n 2000 --seed 93 --only number --form 0 --domain text --out $(DATA)/only-number
+	$(NAMED) -n 2400 --seed 94 --out $(DATA)/names-scenes
+	$(NAMED) -n 1800 --seed 95 --domain text --out $(DATA)/names-text
+	seed=96; for domain in plates clips pictures retouch; do \
+	  $(NAMED) -n 400 --seed $$seed --domain $$domain --out $(DATA)/names-$$domain || exit 1; seed=$$((seed + 1)); done
+	$(RULED) -n 12500 --seed 101 --padding 15 --blank 6 --out $(DATA)/again-scenes
+	$(RULED) -n 3000 --seed 102 --padding 15 --form 70 --out $(DATA)/again-form
+	$(RULED) -n 9000 --seed 103 --padding 15 --form 40 --domain text --out $(DATA)/again-text
+	$(RULED) -n 4000 --seed 104 --pairs --out $(DATA)/again-pairs
+	$(RULED) -n 4500 --seed 105 --pairs --domain text --out $(DATA)/again-text-pairs
+	$(QUOTED) -n 2400 --seed 106 --padding 15 --out $(DATA)/again-scenes-quoted
+	$(QUOTED) -n 3000 --seed 107 --padding 15 --domain text --out $(DATA)/again-text-quoted
+	$(QUOTED) -n 1800 --seed 108 --pairs --out $(DATA)/again-pairs-quoted
+	$(QUOTED) -n 3000 --seed 109 --pairs --domain text --out $(DATA)/again-text-pairs-quoted
+	$(RULED) -n 600 --seed 118 --only texture --form 0 --out $(DATA)/again-texture
+	$(RULED) -n 600 --seed 119 --only colour --form 0 --out $(DATA)/again-colour
+	seed=110; for domain in plates clips pictures retouch; do \
+	  $(RULED) -n 500 --seed $$seed --domain $$domain --out $(DATA)/again-$$domain && \
+	  $(RULED) -n 300 --seed $$((seed + 1)) --pairs --domain $$domain --out $(DATA)/again-$$domain-pairs \
+	  || exit 1; seed=$$((seed + 2)); done
+	$(BIN)/dikast train new --config recipes/scout-cpu/2-grade.yaml --later recipes/scout-cpu/4-rubrics.yaml --later recipes/scout-cpu/5-rules.yaml --later recipes/scout-cpu/6-more.yaml --later recipes/scout-cpu/9-names.yaml --most 1500 --out build/scout/init
 	$(BIN)/dikast train look --config recipes/scout-cpu/0-look.yaml
 	$(TWO) --config recipes/scout-cpu/1-talk.yaml
 	$(TWO) --config recipes/scout-cpu/2-grade.yaml
@@ -150,9 +172,12 @@ scout: .venv/ready
 	$(TWO) --config recipes/scout-cpu/6-more.yaml
 	$(TWO) --config recipes/scout-cpu/7-compare.yaml
 	$(TWO) --config recipes/scout-cpu/8-even.yaml
-	$(BIN)/dikast train release build/scout/8-even/model --out build/scout/model
+	$(TWO) --config recipes/scout-cpu/9-names.yaml
+	$(TWO) --config recipes/scout-cpu/10-again.yaml
+	$(BIN)/dikast train release build/scout/10-again/model --out build/scout/model
 RULED := $(BIN)/dikast world teach --version 4 --quote --reference 25 --workers 2
 QUOTED := $(BIN)/dikast world teach --version 3 --quote --reference 25 --workers 2
+NAMED := $(BIN)/dikast world teach --version 4 --glossary --workers 2
 # Memory once taken is kept (glibc gives large blocks back at once), and kernels for every length of row: a third faster.
 KEPT := MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=8589934592 ONEDNN_PRIMITIVE_CACHE_CAPACITY=16384
 TWO := $(KEPT) OMP_NUM_THREADS=1 $(BIN)/python -m torch.distributed.run --nproc_per_node 2 -m dikast train sft
@@ -166,7 +191,7 @@ scout-twins: .venv/ready
 	for twin in $(TWINS); do for stage in 2-grade 3-words; do \
 	  $(TWO) --config build/scout/twins/$$twin/$$stage.yaml || exit 1; done; \
 	  $(ONE) --config build/scout/twins/$$twin/4-rubrics.yaml || exit 1; \
-	  for stage in 5-rules 6-more 7-compare 8-even; do \
+	  for stage in 5-rules 6-more 7-compare 8-even 9-names 10-again; do \
 	  $(TWO) --config build/scout/twins/$$twin/$$stage.yaml || exit 1; done; done
 
 # `scout` on one GPU, larger and on every domain; never run so far. Each piece stops after eight minutes

@@ -80,7 +80,7 @@ def test_what_cannot_have_a_glossary_is_refused(tmp_path: Path) -> None:
             write_lessons(settings, 10, out, only_glossary=True)
     for others in ({"only_talk": True}, {"reference": 25}, {"quote": True}, {"padding": 5}, {"blank": 5}):
         with pytest.raises(UserError, match=r"glossary: .*leave .* out"):
-            write_lessons(Settings(version=4), 10, out, only_glossary=True, **others)  # type: ignore[arg-type]
+            write_lessons(Settings(version=4), 10, out, only_glossary=True, **others)
     assert not out.exists()
 
 
