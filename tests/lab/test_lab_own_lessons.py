@@ -103,7 +103,7 @@ def test_judges_are_taught_by_judges(tmp_path: Path) -> None:
     assert isinstance(poor.judge, JudgeStage)
     assert isinstance(third.judge, JudgeStage)
     [told], [later] = poor.judge.lessons(), third.judge.lessons()
-    said: dict[str, list[str]] = {}  # a lesson is one of the judge's replies to an item, the first unless it was cut off
+    said: dict[str, list[str]] = {}  # taught is the earliest reply with the label of most, which may be any
     for each in current_verdicts(told.graded.folder(out)):
         said.setdefault(each.question.item, []).append(each.raw)
     lessons = list(read_items(str(told.folder(out) / "items.jsonl")))
