@@ -103,12 +103,12 @@ def test_judges_are_taught_by_judges(tmp_path: Path) -> None:
     assert isinstance(poor.judge, JudgeStage)
     assert isinstance(third.judge, JudgeStage)
     [told], [later] = poor.judge.lessons(), third.judge.lessons()
-    said: dict[str, list[str]] = {}  # taught is the earliest reply with the label of most, which may be any
-    for each in current_verdicts(told.graded.folder(out)):
-        said.setdefault(each.question.item, []).append(each.raw)
+    said = sorted(current_verdicts(told.graded.folder(out)), key=lambda verdict: verdict.question.sample)
     lessons = list(read_items(str(told.folder(out) / "items.jsonl")))
     assert lessons
-    assert all(any(each.gold["feedback"] in raw for raw in said[each.id]) for each in lessons)
+    for each in lessons:  # taught is the earliest of the judge's replies that gives this label
+        first = next(v for v in said if v.question.item == each.id and v.label == each.gold["label"])
+        assert each.gold["feedback"] in first.raw
     assert orjson.loads((later.graded.folder(out) / "cost.json").read_bytes())["items"] == 2 * 12
     before = {path: path.stat().st_mtime_ns for path in out.rglob("cost.json")}
     gone = [path for path in before if third.judge.name in str(path) or later.name in str(path)]
