@@ -10,7 +10,7 @@ COMPILE := $(BIN)/python -m compileall -q -j 2 src
 ROOM := $(shell df -Pk /dev/shm 2> /dev/null | awk 'NR == 2 && $$4 > 8000000 {print "PYTEST_DEBUG_TEMPROOT=/dev/shm"}')
 PYTEST := PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 $(ROOM) $(BIN)/python -m pytest -n $(WORKERS)
 
-.PHONY: demo check docs test slow soak vllm ray stores gpu bench lab scout scout-twins scout-gpu align align-questions clean
+.PHONY: demo check docs test slow soak vllm ray stores gpu bench lab scout scout-twins scout-twins-short scout-gpu align align-questions clean
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -162,6 +162,16 @@ scout: .venv/ready
 	  $(RULED) -n 500 --seed $$seed --domain $$domain --out $(DATA)/again-$$domain && \
 	  $(RULED) -n 300 --seed $$((seed + 1)) --pairs --domain $$domain --out $(DATA)/again-$$domain-pairs \
 	  || exit 1; seed=$$((seed + 2)); done
+	$(MATCHING) -n 3600 --seed 121 --out $(DATA)/matching-scenes
+	$(MATCHING) -n 2400 --seed 122 --domain text --out $(DATA)/matching-text
+	seed=123; for domain in plates clips pictures retouch; do \
+	  $(MATCHING) -n 600 --seed $$seed --domain $$domain --out $(DATA)/matching-$$domain || exit 1; seed=$$((seed + 1)); done
+	$(RULED) -n 2500 --seed 127 --pairs --domain text --out $(DATA)/match-text-pairs
+	$(QUOTED) -n 2000 --seed 128 --pairs --domain text --out $(DATA)/match-text-pairs-quoted
+	seed=129; for domain in plates clips pictures retouch; do \
+	  $(RULED) -n 1000 --seed $$seed --domain $$domain --out $(DATA)/match-$$domain && \
+	  $(RULED) -n 500 --seed $$((seed + 1)) --pairs --domain $$domain --out $(DATA)/match-$$domain-pairs \
+	  || exit 1; seed=$$((seed + 2)); done
 	$(BIN)/dikast train new --config recipes/scout-cpu/2-grade.yaml --later recipes/scout-cpu/4-rubrics.yaml --later recipes/scout-cpu/5-rules.yaml --later recipes/scout-cpu/6-more.yaml --later recipes/scout-cpu/9-names.yaml --most 1500 --out build/scout/init
 	$(BIN)/dikast train look --config recipes/scout-cpu/0-look.yaml
 	$(TWO) --config recipes/scout-cpu/1-talk.yaml
@@ -174,12 +184,16 @@ scout: .venv/ready
 	$(TWO) --config recipes/scout-cpu/8-even.yaml
 	$(TWO) --config recipes/scout-cpu/9-names.yaml
 	$(TWO) --config recipes/scout-cpu/10-again.yaml
-	$(BIN)/dikast train release build/scout/10-again/model --out build/scout/model
+	$(TWO) --config recipes/scout-cpu/11-match.yaml
+	$(BIN)/dikast train release build/scout/11-match/model --out build/scout/model
 RULED := $(BIN)/dikast world teach --version 4 --quote --reference 25 --workers 2
 QUOTED := $(BIN)/dikast world teach --version 3 --quote --reference 25 --workers 2
 NAMED := $(BIN)/dikast world teach --version 4 --glossary --workers 2
+MATCHING := $(BIN)/dikast world teach --version 4 --matching --workers 2
 # Memory once taken is kept (glibc gives large blocks back at once), and kernels for every length of row: a third faster.
-KEPT := MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=8589934592 ONEDNN_PRIMITIVE_CACHE_CAPACITY=16384
+# Kernels for AMX take more of it, two processes 22 GB after 430 steps, and are no faster: `make scout KERNELS=1024` there.
+KERNELS := 16384
+KEPT := MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=8589934592 ONEDNN_PRIMITIVE_CACHE_CAPACITY=$(KERNELS)
 TWO := $(KEPT) OMP_NUM_THREADS=1 $(BIN)/python -m torch.distributed.run --nproc_per_node 2 -m dikast train sft
 ONE := $(KEPT) OMP_NUM_THREADS=1 $(BIN)/dikast train sft
 
@@ -191,8 +205,13 @@ scout-twins: .venv/ready
 	for twin in $(TWINS); do for stage in 2-grade 3-words; do \
 	  $(TWO) --config build/scout/twins/$$twin/$$stage.yaml || exit 1; done; \
 	  $(ONE) --config build/scout/twins/$$twin/4-rubrics.yaml || exit 1; \
-	  for stage in 5-rules 6-more 7-compare 8-even 9-names 10-again; do \
+	  for stage in 5-rules 6-more 7-compare 8-even 9-names 10-again 11-match; do \
 	  $(TWO) --config build/scout/twins/$$twin/$$stage.yaml || exit 1; done; done
+
+# Twins that go on from the weights of `scout`: each takes 300 steps of its last stage with one input hidden.
+scout-twins-short: .venv/ready
+	$(BIN)/python -m benchmarks.twins $(TWINS) --going-on build/scout/model --steps 300 --out build/scout/twins-short
+	for twin in $(TWINS); do $(TWO) --config build/scout/twins-short/$$twin/11-match.yaml || exit 1; done
 
 # `scout` on one GPU, larger and on every domain; never run so far. Each piece stops after eight minutes
 # and the next one goes on from its checkpoint.

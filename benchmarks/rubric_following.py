@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.hiding import HIDE
 from benchmarks.kept_runs import answers
 from benchmarks.rubric_floor import goodness
 from dikast.audit.estimate import Estimate
@@ -54,11 +55,11 @@ class Graded(NamedTuple):
         return float("nan") if found is None else self.sample.spec.the_scale.goodness(found)
 
 
-def graded(judge: Judge, domain: str, split: str, seed: int, n: int, keep: str = "") -> list[Graded]:
-    """Every item of a split with its verdict."""
+def graded(judge: Judge, domain: str, split: str, seed: int, n: int, keep: str = "", hide: str = "") -> list[Graded]:
+    """Every item of a split with its verdict. hide: as in `answers`."""
     samples = list(make(Settings(domain, split, seed, version=4), n))
     by = "phrase" if split == "wordings" else "composition"  # for intervals over rubrics
-    found = answers(judge, samples, keep)
+    found = answers(judge, samples, keep, hide)
     return [Graded(each, found[each.id], each.meta()[by]) for each in samples]
 
 
@@ -162,6 +163,9 @@ def main() -> None:
     parser.add_argument("--splits", default=",".join(SPLITS))
     parser.add_argument("--format", default="scout")
     parser.add_argument("--out", default="", help="write the figures there as JSON")
+    parser.add_argument(
+        "--hide", default="", choices=["", *HIDE], help="do not show this, as to a twin that never saw it"
+    )
     parser.add_argument("--keep", default="", help="a folder for the runs; what has a verdict there is not asked again")
     given = parser.parse_args()
     judge = Judge(given.model, format=given.format)
@@ -169,7 +173,9 @@ def main() -> None:
     print("| domain | split | figure | n | value | ignoring the rubric |\n|---|---|---|---|---|---|")
     for domain in given.domains.split(","):
         for split in given.splits.split(","):
-            for what, value, floor in figures(graded(judge, domain, split, given.seed, given.n, given.keep)):
+            for what, value, floor in figures(
+                graded(judge, domain, split, given.seed, given.n, given.keep, given.hide)
+            ):
                 kept.append({"domain": domain, "split": split, "what": what, "value": value.value,
                              "low": value.low, "high": value.high, "n": value.n, "floor": floor})  # fmt: skip
                 told = f"{value.value:.3f} [{value.low:.3f}, {value.high:.3f}]"

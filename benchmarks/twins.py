@@ -6,32 +6,27 @@ follow gold, the rest of the prompt would give the score away. `blanked` sees a 
 picture, `response-blind` one sentence in the place of every response, `rubric-blind` one rubric, whose levels say
 nothing, in the place of every rubric. `untrained` is the model before its first step.
 
-`python -m benchmarks.twins rubric-blind` writes that one alone.
+`python -m benchmarks.twins rubric-blind` writes that one alone. With `--going-on build/scout/model --steps 300` twins
+start from these weights, which have learnt all that `scout` has, and take so many steps of its last stage, on the
+first file of every kind of its lessons.
 """
 
-import json
-import sys
-from collections.abc import Callable
+import argparse
 from pathlib import Path
 from typing import Any
 
 import yaml
-from PIL import Image
 
+from benchmarks.hiding import Change, greyed, unanswered, unruled, write_hidden
 from dikast import prompts
 from dikast.training.config import load_config
 from dikast.training.models.model import open_model, save_model
 
 RECIPES = Path("recipes/scout-cpu")
-OUT = Path("build/scout/twins")
-SIDE = 96  # pixels
-HIDDEN = "The answer is not shown."
-CRITERION, LEVEL = "Grade the answer.", "as the answer deserves"
-SHOWN = ("image", "instruction", "context", "response", "responses", "reference")  # where a row has pictures
-Row = dict[str, Any]
+Course = list[dict[str, Any]]  # configurations of stages, in their order
 
 
-def stages() -> list[dict[str, Any]]:
+def stages() -> Course:
     """The stages of `scout` that grade, their paths spelt out, for a twin in a folder of its own."""
     found, before = [], ""
     numbered = {int(path.stem.partition("-")[0]): path.stem for path in RECIPES.glob("*.yaml")}
@@ -46,43 +41,51 @@ def stages() -> list[dict[str, Any]]:
     return found
 
 
+def last_stage(model: Path, steps: int) -> Course:
+    """The last stage alone, from other weights, with so many steps and the first file of every kind of lessons."""
+    *_, told = stages()
+    for source in told["data"]:
+        source.update(
+            {key: [each.replace("*", "00000") for each in source[key]] for key in {"items", "talk"} & source.keys()}
+        )
+    return [told | {"model": str(model.resolve()), "steps": steps}]
+
+
 def _found(path: str) -> str:
     return str((RECIPES / path).resolve())
 
 
-def score_only(folder: Path) -> None:
+def score_only(folder: Path, course: Course) -> None:
     """The prompts of `scout` without feedback."""
     for form in ("scout", "scout-pairs"):
         text = (Path(prompts.__path__[0]) / "formats" / f"{form}.yaml").read_text("utf-8")
         text = text.replace("dialect: claims\n", "dialect: verdict\n") + "feedback: false\n"
         (folder / f"{form}.yaml").write_text(text, "utf-8")
-    for told in stages():
+    for told in course:
         for source in told["data"]:
             if "formats" in source:
                 source["formats"] = [f"{source['formats'][0]}.yaml"]
         _write(folder, told)
 
 
-def blanked(folder: Path) -> None:
+def blanked(folder: Path, course: Course) -> None:
     """Lessons whose pictures are one grey picture."""
-    for data in _copied(folder, _grey):
-        Image.new("RGB", (SIDE, SIDE), (128, 128, 128)).save(data / "grey.png")
+    _copied(folder, course, greyed)
 
 
-def response_blind(folder: Path) -> None:
+def response_blind(folder: Path, course: Course) -> None:
     """Lessons that hide the responses."""
-    _copied(folder, _unanswered)
+    _copied(folder, course, unanswered)
 
 
-def rubric_blind(folder: Path) -> None:
+def rubric_blind(folder: Path, course: Course) -> None:
     """Lessons that hide what the rubric weighs: its scale alone is shown."""
-    _copied(folder, _unruled)
+    _copied(folder, course, unruled)
 
 
-def _copied(folder: Path, change: Callable[[Row], Row]) -> set[Path]:
-    """Copies of all lessons, each changed, beside links to their pictures; the folders of the copies."""
-    made = set()
-    for told in stages():
+def _copied(folder: Path, course: Course, change: Change) -> None:
+    """Copies of all lessons, each changed, beside links to their pictures."""
+    for told in course:
         for source in told["data"]:
             for key in {"items", "talk"} & source.keys():
                 patterns = [Path(pattern) for pattern in source[key]]
@@ -91,41 +94,13 @@ def _copied(folder: Path, change: Callable[[Row], Row]) -> set[Path]:
                     if (pictures := pattern.parent / "images").is_dir() and not (data / "images").exists():
                         (data / "images").symlink_to(pictures)
                     for file in sorted(pattern.parent.glob(pattern.name)):
-                        rows = map(json.loads, file.read_text("utf-8").splitlines())
-                        kept = rows if key == "talk" and change is not _grey else map(change, rows)
-                        (data / file.name).write_text("".join(json.dumps(row) + "\n" for row in kept), "utf-8")
-                    made.add(data)
+                        write_hidden(file, dict if key == "talk" and change is not greyed else change, data / file.name)
                 source[key] = [f"{pattern.parent.name}/{pattern.name}" for pattern in patterns]
         _write(folder, told)
-    return made
 
 
-def _grey(row: Row) -> Row:
-    grey: Row = _greyed({key: row[key] for key in SHOWN if key in row})
-    return row | grey
-
-
-def _greyed(value: Any, key: str = "") -> Any:
-    """The value of a row at this key, in which every picture and frame is the grey one."""
-    if key == "image":
-        return "grey.png"
-    if isinstance(value, list):
-        return ["grey.png" if key == "frames" else _greyed(each) for each in value]
-    return {key: _greyed(each, key) for key, each in value.items()} if isinstance(value, dict) else value
-
-
-def _unanswered(row: Row) -> Row:
-    hidden = {"responses": [HIDDEN for _ in row["responses"]]} if "responses" in row else {"response": HIDDEN}
-    return row | hidden
-
-
-def _unruled(row: Row) -> Row:
-    levels = dict.fromkeys(row["rubric"]["levels"], LEVEL)
-    return row | {"rubric": row["rubric"] | {"name": "any", "criterion": CRITERION, "levels": levels}}
-
-
-def untrained(folder: Path) -> None:
-    """The weights that the first stage starts from."""
+def untrained(folder: Path, course: Course) -> None:
+    """The weights that the first stage starts from, whatever the course."""
     config = load_config(RECIPES / "0-look.yaml")
     save_model(open_model(config), config, folder / "model")
 
@@ -138,8 +113,21 @@ TWINS = {
     make.__name__.replace("_", "-"): make for make in (score_only, blanked, response_blind, rubric_blind, untrained)
 }
 
-if __name__ == "__main__":
-    for name in sys.argv[1:] or TWINS:
-        (place := OUT / name).mkdir(parents=True, exist_ok=True)
-        TWINS[name](place)
+
+def main() -> None:
+    """Write the twins that are asked for."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.twins", description=__doc__)
+    parser.add_argument("twins", nargs="*", help=", ".join(TWINS))
+    parser.add_argument("--going-on", type=Path, help="a model: twins start from its weights, for the last stage alone")
+    parser.add_argument("--steps", type=int, default=300, help="with --going-on")
+    parser.add_argument("--out", type=Path, default=Path("build/scout/twins"))
+    given = parser.parse_args()
+    for name in given.twins or TWINS:
+        course = last_stage(given.going_on, given.steps) if given.going_on else stages()
+        (place := given.out / name).mkdir(parents=True, exist_ok=True)
+        TWINS[name](place, course)
         print(place)
+
+
+if __name__ == "__main__":
+    main()

@@ -22,11 +22,12 @@ from dikast.worlds.domains.scene_graph import Scene, Thing
 from dikast.worlds.domains.text_only import GivenText
 from dikast.worlds.domains.vocabulary import SHAPES
 from dikast.worlds.make import make
+from dikast.worlds.matching import NOT_WEIGHED
 from dikast.worlds.sampling.response import Response, Sentence
 from dikast.worlds.sampling.rng import Stream
 from dikast.worlds.scoring.terms import Term
 from dikast.worlds.settings import Settings
-from dikast.worlds.teach import NOT_WEIGHED, lesson, padded, seen, talk, worked, worked_out, worked_sum, write_lessons
+from dikast.worlds.teach import lesson, padded, seen, talk, worked, worked_out, worked_sum, write_lessons
 
 
 @pytest.mark.parametrize("domain", ["scenes", "text", "plates", "clips"])

@@ -4,12 +4,17 @@ from pathlib import Path
 import pytest
 import yaml
 from benchmarks import twins
+from benchmarks.hiding import CRITERION
+from benchmarks.kept_runs import answers
 
 from dikast.core.item import Item
 from dikast.core.media import resolved
 from dikast.core.part import Image, Video, text_of
 from dikast.core.records import read_items
 from dikast.core.rubric import Rubric
+from dikast.core.verdict import Status
+from dikast.judging.judge import Judge
+from dikast.worlds.make import make
 from dikast.worlds.settings import Settings
 from dikast.worlds.teach import write_lessons
 
@@ -46,14 +51,14 @@ def _responses(rows: list[Item]) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("make", "pictures", "responses", "rubrics"),
+    ("write", "pictures", "responses", "rubrics"),
     [(twins.blanked, 1, 2, 8), (twins.response_blind, 2, 1, 8), (twins.rubric_blind, 2, 2, 1)],
 )
 def test_a_twin_is_taught_everything_but_one_input(
-    make: Callable[[Path], None], pictures: int, responses: int, rubrics: int, lessons: Path
+    write: Callable[[Path, twins.Course], None], pictures: int, responses: int, rubrics: int, lessons: Path
 ) -> None:
     (folder := lessons / "twin").mkdir()
-    make(folder)
+    write(folder, twins.stages())
     rows = _rows(folder, "rubrics")
     shown = [next(part for part in row.instruction[0].content if isinstance(part, Image)) for row in rows]
     assert len({Path(resolved(picture)).read_bytes() for picture in shown}) == pictures
@@ -63,23 +68,33 @@ def test_a_twin_is_taught_everything_but_one_input(
         for row in rows
         if isinstance(row.rubric, Rubric)
     }
-    assert len(weighed) == rubrics if rubrics > 1 else {each[0] for each in weighed} == {twins.CRITERION}
+    assert len(weighed) == rubrics if rubrics > 1 else {each[0] for each in weighed} == {CRITERION}
     assert [row.gold for row in rows] == [row.gold for row in _rows(lessons / "data", "rubrics")]
     assert len(_responses(_rows(folder, "pairs"))) == (1 if responses == 1 else 4)
 
 
 def test_a_twin_goes_through_every_stage_that_grades(lessons: Path) -> None:
     (folder := lessons / "twin").mkdir()
-    twins.rubric_blind(folder)
+    twins.rubric_blind(folder, twins.stages())
     first, last = (yaml.safe_load((folder / f"{stage}.yaml").read_text("utf-8")) for stage in ("2-grade", "10-again"))
     assert first["model"] == str(lessons / "build" / "1-talk" / "model")
     assert last["model"] == "2-grade/model"
     assert last["data"] == [{"items": [f"{data}/items-*.jsonl" for data in ("rubrics", *OTHERS)]}]
 
 
+def test_a_twin_can_go_on_from_other_weights(lessons: Path) -> None:
+    (folder := lessons / "twin").mkdir()
+    twins.response_blind(folder, twins.last_stage(lessons / "model", 7))
+    (written,) = folder.glob("*.yaml")
+    told = yaml.safe_load(written.read_text("utf-8"))
+    assert (written.stem, told["model"], told["steps"]) == ("10-again", str(lessons / "model"), 7)
+    assert {path.name for path in folder.iterdir() if path.is_dir()} == {"rubrics", *OTHERS}
+    assert told["data"] == [{"items": [f"{data}/items-00000.jsonl" for data in ("rubrics", *OTHERS)]}]
+
+
 def test_frames_and_pictures_that_are_responses_are_grey_too(lessons: Path) -> None:
     (folder := lessons / "twin").mkdir()
-    twins.blanked(folder)
+    twins.blanked(folder, twins.stages())
     for data in OTHERS:
         rows = list(read_items(str(folder / data / "items-00000.jsonl")))
         contents = [content for row in rows for content in (row.instruction[0].content, *row.responses)]
@@ -90,3 +105,21 @@ def test_frames_and_pictures_that_are_responses_are_grey_too(lessons: Path) -> N
         assert {Path(resolved(picture)).name for picture in shown} == {"grey.png"}
         before = list(read_items(str(lessons / "data" / data / "items-00000.jsonl")))
         assert [(row.gold, row.meta) for row in rows] == [(row.gold, row.meta) for row in before]
+
+
+@pytest.mark.parametrize(
+    ("hide", "pictures", "responses", "rubrics"), [("picture", 1, 2, 8), ("response", 2, 1, 8), ("rubric", 2, 2, 1)]
+)
+def test_a_judge_is_asked_with_one_input_hidden(
+    hide: str, pictures: int, responses: int, rubrics: int, tmp_path: Path
+) -> None:
+    samples = list(make(Settings("scenes", "fresh", 951, version=4), 8))
+    found = answers(Judge("mock:constant"), samples, str(tmp_path), hide)
+    assert {verdict.status for verdict in found.values()} == {Status.OK}
+    assert found.keys() == {sample.id for sample in samples}
+    (file,) = tmp_path.glob("*/items/hidden.jsonl")
+    rows = list(read_items(str(file)))
+    shown = [part for row in rows for part in row.instruction[0].content if isinstance(part, Image)]
+    assert len({Path(resolved(picture)).read_bytes() for picture in shown}) == pictures
+    assert len(_responses(rows)) == responses
+    assert len({row.rubric.criterion for row in rows if isinstance(row.rubric, Rubric)}) == rubrics

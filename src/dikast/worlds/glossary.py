@@ -17,13 +17,15 @@ from dikast.worlds.settings import Settings
 ASK_NAMES = "Say what these mean:"
 
 
-def check_glossary(settings: Settings, others: bool) -> None:
-    """UserError for a world without such names. others: whether anything is asked that concerns lessons."""
+def check_rows(settings: Settings, rows: str, others: bool) -> None:
+    """UserError for a world without terms. rows: `glossary` or `matching`; others: whether anything else is asked."""
     if settings.version < 4 or settings.responses > 1:
-        raise UserError("glossary: names are composed from version 4 on, of one response: use --version 4, not --pairs")
+        raise UserError(
+            f"{rows}: rubrics are composed from version 4 on, here of one response: use --version 4, not --pairs"
+        )
     if others:
         told = "reference, padding, blank, talk, quote, rubrics and only"
-        raise UserError(f"glossary: it has no lessons and no pictures: leave {told} out")
+        raise UserError(f"{rows}: it has no lessons and no pictures: leave {told} out")
 
 
 def glossary(sample: Sample) -> dict[str, Any]:

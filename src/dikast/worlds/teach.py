@@ -4,7 +4,8 @@ There are three kinds. A lesson is an item with worked gold feedback: every clai
 finding, its cost and the running total, then the points lost by the response as a whole, then the total. A small model
 needs supervision this close to each claim, and with the evidence first a finding only requires comparing words. Talk
 is about the picture alone: what is in each of its cells (look-and-say), or where each shape is (look-and-find). The
-evidence in lessons about scenes uses the same words as talk. The glossary is about the names in rubrics alone.
+evidence in lessons about scenes uses the same words as talk. The glossary is about the names in rubrics alone, and
+matching about comparing findings with rules.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,14 +26,14 @@ from dikast.worlds.domains.scene_graph import Scene, Thing, corner_cell, unnamed
 from dikast.worlds.domains.text_only import GivenText
 from dikast.worlds.domains.vocabulary import SHAPES
 from dikast.worlds.drills import check_drill, drilled
-from dikast.worlds.glossary import check_glossary, glossary
+from dikast.worlds.glossary import check_rows, glossary
 from dikast.worlds.make import Maker
+from dikast.worlds.matching import NOT_WEIGHED, about, checks, matching, meant
 from dikast.worlds.sample import Graded, Sample
 from dikast.worlds.sampling.response import Response, Sentence
 from dikast.worlds.sampling.rng import Stream
 from dikast.worlds.scoring.aspects import ASPECTS, points
 from dikast.worlds.scoring.penalty import Spec, subject_of
-from dikast.worlds.scoring.terms import Term
 from dikast.worlds.settings import QUOTED, Settings
 from dikast.worlds.truths import reference_text
 from dikast.worlds.write import Written, prepared, write_pictures
@@ -40,8 +41,6 @@ from dikast.worlds.write import Written, prepared, write_pictures
 ASK_TALK = "Say what is in each cell."
 ASK_FIND = "Find"
 
-
-NOT_WEIGHED = "not weighed"
 _MOST_LOOKED = 50  # samples that are drawn for each different rubric
 
 
@@ -49,28 +48,24 @@ def worked(sample: Sample, which: int = 0, *, quote: bool = False) -> str:
     """The worked feedback on response `which`: findings with their costs, running totals, and the total.
 
     quote: evidence is in smaller steps (`worked_out`). First stands what each name in a rubric of terms means, in the
-    words of aspects. After each finding stand
-    what the claim is about, and whether each rule of the rubric counts it and what it costs by it; for other rubrics
-    the names that they have for it. `not weighed` where nothing counts it.
+    words of aspects. After each finding stand what the claim is about, and whether each rule of the rubric counts it
+    and what it costs by it; for other rubrics the names that they have for it. `not weighed` where nothing counts it.
     """
     gold = sample.gold()
     one = gold if len(sample.responses) == 1 else gold["responses"][which]
     lines, total = _rules(sample.spec) if quote else [], 0
-    paid: set[Term] = set()  # those under `once` that have cost something
-    made = zip(one["claims"], sample.responses[which].claims, sample.graded[which].findings, strict=True)
-    for claim, meant, finding in made:
+    claims, found = sample.responses[which].claims, sample.graded[which].findings
+    checked = checks(claims, [finding.metric for finding in found], sample.spec.terms) if quote else [""] * len(claims)
+    for claim, stated, finding, said in zip(one["claims"], claims, found, checked, strict=True):
         verdict = {"unsupported": "unclear"}.get(claim["verdict"], claim["verdict"])
-        evidence = seen(meant, sample.graph, steps=quote) if isinstance(sample.graph, Scene) else finding.truth
+        evidence = seen(stated, sample.graph, steps=quote) if isinstance(sample.graph, Scene) else finding.truth
         if isinstance(sample.graph, GivenText) and not finding.gone:
-            evidence = (worked_out if quote else worked_sum)(meant, sample.graph) or evidence
+            evidence = (worked_out if quote else worked_sum)(stated, sample.graph) or evidence
         lines += [f"Claim: {claim['text']}", f"Evidence: {evidence}", f"Finding: {verdict}"]
         if quote:
-            far = " far" if finding.metric >= ASPECTS[meant.aspect].far else ""
-            named = names_for(meant, sample.spec)
-            checked = [_checked(term, meant, finding.metric, term in paid) for term in sample.spec.terms]
-            paid |= {term for term in sample.spec.terms if term.rule == "once" and term.points(meant, finding.metric)}
-            about = " ".join((meant.aspect, *map(str, meant.args)))
-            lines[-1] += f"{far}, {', '.join([about, *(checked or named), *([] if named else [NOT_WEIGHED])])}"
+            far = " far" if finding.metric >= ASPECTS[stated.aspect].far else ""
+            named = said or ", ".join(names_for(stated, sample.spec)) or NOT_WEIGHED
+            lines[-1] += f"{far}, {about(stated)}, {named}"
         if claim["cost"]:
             total += claim["cost"]
             lines[-1] += f", {claim['cost']} lost, {total} in all"
@@ -86,20 +81,9 @@ def _rules(spec: Spec) -> list[str]:
         return []
     whole = zip(spec.names, spec.weights, strict=True)
     return [
-        *(f"Rule: {term.name}: {_meant(term)}" for term in spec.terms),
+        *(f"Rule: {term.name}: {meant(term)}" for term in spec.terms),
         *(f"Rule: {called}: {name} {weight}" for called, (name, weight) in whole),
     ]
-
-
-def _meant(term: Term) -> str:
-    return f"{term.kind or 'all'} {term.word or 'all'} {term.rule} {term.weight}"
-
-
-def _checked(term: Term, claim: Claim, metric: int, paid: bool) -> str:
-    """Whether a term counts a claim, and what it costs by it: nothing if the term costs once and that is `paid`."""
-    if not term.covers(claim):
-        return f"{_meant(term)} no"
-    return f"{_meant(term)} counts {0 if paid else term.weight * term.points(claim, metric)}"
 
 
 def names_for(claim: Claim, spec: Spec) -> list[str]:
@@ -287,6 +271,7 @@ def write_lessons(
     blank: int = 0,
     only_talk: bool = False,
     only_glossary: bool = False,
+    only_matching: bool = False,
     quote: bool = False,
     rubrics: int = 0,
     only: str = "",
@@ -298,9 +283,9 @@ def write_lessons(
     reference, padding, blank: percent of the lessons that have one, are `padded`, and are `blanked`. rubrics: how many
     different ones the lessons have between them, each lesson one of these by chance, from version 4 on one that weighs
     a claim of the response; 0 is as many as the world draws. only: all lessons are `drilled` in this kind of claim.
-    only_talk, only_glossary: rows of `talk`, or of the `glossary`, in place of lessons. The number of workers changes
-    nothing. UserError for settings that cannot be met, for talk or blanks of anything but scenes, and for a folder that
-    holds something else.
+    only_talk, only_glossary, only_matching: rows of `talk`, of the `glossary` or of `matching` in place of lessons. The
+    number of workers changes nothing. UserError for settings that cannot be met, for talk or blanks of anything but
+    scenes, and for a folder that holds something else.
     """
     if n < 1 or workers < 1 or shard < 1:
         raise UserError(f"n, workers and shard: must be 1 or more, got {n}, {workers} and {shard}")
@@ -313,18 +298,19 @@ def write_lessons(
         raise UserError(f"blank: only the domain 'scenes' has empty pictures, not {settings.domain!r}")
     if only:
         check_drill(settings, only, only_talk)
-    if only_glossary:
-        check_glossary(settings, bool(reference or padding or blank or only_talk or quote or rubrics or only))
+    others = bool(reference or padding or blank or only_talk or quote or rubrics or only)
+    if only_glossary or only_matching:
+        check_rows(settings, "glossary" if only_glossary else "matching", others or (only_glossary and only_matching))
     about: dict[str, Any] = {"only": only} if only else {}
     about |= {"lessons": 1, "reference": reference, "padding": padding, "talk": only_talk, "n": n, "shard": shard}
     about |= {"quote": QUOTED} if quote else {}
     about |= {"blank": blank} if blank else {}
-    about |= {"glossary": 1} if only_glossary else {}
+    about |= {"glossary": 1} if only_glossary else {"matching": 1} if only_matching else {}
     about |= {"different rubrics": rubrics} if rubrics else {}
     shared = _first_rubrics(settings, rubrics) if rubrics else ()
     with prepared(out, {**settings.to_json(), **about, "version": settings.generator}) as folder:
         shares = _Shares(reference, padding, blank, quote, shared, only)
-        rows = glossary if only_glossary else talk if only_talk else None
+        rows = glossary if only_glossary else matching if only_matching else talk if only_talk else None
         task = partial(_shard, settings, folder, n, shard, shares, rows)
         starts = range(0, n, shard)
         if workers == 1 or len(starts) == 1:
@@ -382,7 +368,7 @@ def _shard(
 def _records(samples: Iterable[Sample], folder: Path, shares: _Shares, rows: _Rows | None) -> Iterator[dict[str, Any]]:
     before = ""
     for sample in samples:
-        if rows is not glossary and (not sample.shown or sample.shown != before):
+        if rows not in (glossary, matching) and (not sample.shown or sample.shown != before):
             write_pictures(sample, folder)
         before = sample.shown
         if rows:

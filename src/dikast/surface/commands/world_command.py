@@ -109,6 +109,9 @@ def teach(
     glossary: Annotated[
         bool, typer.Option("--glossary", help="Write instead what names in rubrics mean (with --version 4).")
     ] = False,
+    matching: Annotated[
+        bool, typer.Option("--matching", help="Write instead findings to compare with rules (with --version 4).")
+    ] = False,
     reference: Annotated[int, typer.Option("--reference", help="Percent of lessons with a reference answer.")] = 0,
     padding: Annotated[int, typer.Option("--padding", help="Percent of lessons with added filler sentences.")] = 0,
     blank: Annotated[
@@ -130,7 +133,7 @@ def teach(
     ] = False,
     workers: Annotated[int, typer.Option("--workers", help="Number of processes; does not change the output.")] = 1,
 ) -> None:
-    """Write training data for a small judge: lessons checked claim by claim, look-and-say, or a glossary."""
+    """Write training data for a small judge: lessons checked claim by claim, look-and-say, a glossary, or matching."""
     from dikast.worlds.settings import Settings, range_of
     from dikast.worlds.teach import write_lessons
 
@@ -140,7 +143,7 @@ def teach(
     )  # fmt: skip
     written = write_lessons(
         settings, n, out, reference=reference, padding=padding, blank=blank, only_talk=talk, only_glossary=glossary,
-        quote=quote, only=only, workers=workers,
+        only_matching=matching, quote=quote, only=only, workers=workers,
     )  # fmt: skip
     echo(f"{written.items} lessons in {out}")
 

@@ -94,6 +94,11 @@ _FORM: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {  # aspect of the w
 }
 
 
+def named_kinds() -> tuple[str, ...]:
+    """The kinds of claims that terms can be about."""
+    return tuple(_NOUNS)
+
+
 def name_of(rng: Stream, term: Term, domain: str, wordings: str) -> str:
     """A name of the term: one of training, one held out, or any, as `wordings` says."""
     return rng.pick(names(term.kind, bool(term.word), domain, wordings)).replace("{w}", _said(term.word, domain))

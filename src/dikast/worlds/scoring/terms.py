@@ -30,7 +30,7 @@ GROUPS: tuple[tuple[str, ...], ...] = (
     tuple(COLUMNS),
     tuple(CHART_LETTERS),
 )  # of words that claims name
-_WORDS = {
+WORDS = {  # domain -> what a term may be about
     "scenes": (*SHAPES, *COLOURS),
     "pictures": (*SHAPES, *COLOURS),
     "retouch": SHAPES,
@@ -153,7 +153,7 @@ def _composed(term: Term) -> str:
 
 def draw_term(rng: Stream, claim: Claim, domain: str, *, once: bool) -> Term:
     """A term that covers `claim`, without weight and name."""
-    words = [arg for arg in claim.args if arg in _WORDS.get(domain, ()) and claim.aspect not in _NAMED_IN_PHRASES]
+    words = [arg for arg in claim.args if arg in WORDS.get(domain, ()) and claim.aspect not in _NAMED_IN_PHRASES]
     form = rng.below(10)
     word = str(rng.pick(words)) if words and form >= 4 else ""
     kind = "" if word and form >= 8 and domain != "clips" else claim.aspect
