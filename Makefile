@@ -172,6 +172,10 @@ scout: .venv/ready
 	  $(RULED) -n 1000 --seed $$seed --domain $$domain --out $(DATA)/match-$$domain && \
 	  $(RULED) -n 500 --seed $$((seed + 1)) --pairs --domain $$domain --out $(DATA)/match-$$domain-pairs \
 	  || exit 1; seed=$$((seed + 2)); done
+	$(NAMED) -n 3600 --seed 137 --out $(DATA)/rules-scenes
+	$(NAMED) -n 1800 --seed 138 --domain text --out $(DATA)/rules-text
+	seed=139; for domain in plates clips pictures retouch; do \
+	  $(NAMED) -n 500 --seed $$seed --domain $$domain --out $(DATA)/rules-$$domain || exit 1; seed=$$((seed + 1)); done
 	$(BIN)/dikast train new --config recipes/scout-cpu/2-grade.yaml --later recipes/scout-cpu/4-rubrics.yaml --later recipes/scout-cpu/5-rules.yaml --later recipes/scout-cpu/6-more.yaml --later recipes/scout-cpu/9-names.yaml --most 1500 --out build/scout/init
 	$(BIN)/dikast train look --config recipes/scout-cpu/0-look.yaml
 	$(TWO) --config recipes/scout-cpu/1-talk.yaml
@@ -185,13 +189,14 @@ scout: .venv/ready
 	$(TWO) --config recipes/scout-cpu/9-names.yaml
 	$(TWO) --config recipes/scout-cpu/10-again.yaml
 	$(TWO) --config recipes/scout-cpu/11-match.yaml
-	$(BIN)/dikast train release build/scout/11-match/model --out build/scout/model
+	$(TWO) --config recipes/scout-cpu/12-rules.yaml
+	$(BIN)/dikast train release build/scout/12-rules/model --out build/scout/model
 RULED := $(BIN)/dikast world teach --version 4 --quote --reference 25 --workers 2
 QUOTED := $(BIN)/dikast world teach --version 3 --quote --reference 25 --workers 2
 NAMED := $(BIN)/dikast world teach --version 4 --glossary --workers 2
 MATCHING := $(BIN)/dikast world teach --version 4 --matching --workers 2
 # Memory once taken is kept (glibc gives large blocks back at once), and kernels for every length of row: a third faster.
-# Kernels for AMX take more of it, two processes 22 GB after 430 steps, and are no faster: `make scout KERNELS=1024` there.
+# Kernels for AMX take more of it, with 16384 two processes 22 GB after 490 steps: `make scout KERNELS=4096` there.
 KERNELS := 16384
 KEPT := MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=8589934592 ONEDNN_PRIMITIVE_CACHE_CAPACITY=$(KERNELS)
 TWO := $(KEPT) OMP_NUM_THREADS=1 $(BIN)/python -m torch.distributed.run --nproc_per_node 2 -m dikast train sft
@@ -205,13 +210,14 @@ scout-twins: .venv/ready
 	for twin in $(TWINS); do for stage in 2-grade 3-words; do \
 	  $(TWO) --config build/scout/twins/$$twin/$$stage.yaml || exit 1; done; \
 	  $(ONE) --config build/scout/twins/$$twin/4-rubrics.yaml || exit 1; \
-	  for stage in 5-rules 6-more 7-compare 8-even 9-names 10-again 11-match; do \
+	  for stage in 5-rules 6-more 7-compare 8-even 9-names 10-again 11-match 12-rules; do \
 	  $(TWO) --config build/scout/twins/$$twin/$$stage.yaml || exit 1; done; done
 
-# Twins that go on from the weights of `scout`: each takes 300 steps of its last stage with one input hidden.
+# Twins that go on from the weights of `scout`, which have seen everything: each takes 300 steps of its last stage, taught
+# the label alone or with one input hidden. They are judged with the same input hidden (`--hide` of the benchmark).
 scout-twins-short: .venv/ready
 	$(BIN)/python -m benchmarks.twins $(TWINS) --going-on build/scout/model --steps 300 --out build/scout/twins-short
-	for twin in $(TWINS); do $(TWO) --config build/scout/twins-short/$$twin/11-match.yaml || exit 1; done
+	for twin in $(TWINS); do $(TWO) --config build/scout/twins-short/$$twin/12-rules.yaml || exit 1; done
 
 # `scout` on one GPU, larger and on every domain; never run so far. Each piece stops after eight minutes
 # and the next one goes on from its checkpoint.

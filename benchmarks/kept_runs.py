@@ -27,6 +27,7 @@ def answers(judge: Judge, samples: Sequence[Sample], keep: str = "", hide: str =
     with nullcontext(str(Path(keep) / told)) if keep else TemporaryDirectory() as folder:
         (file,) = write_samples(samples, Path(folder) / "items", {"bench": told}).files
         if hide:
-            write_hidden(file, HIDE[hide], file := file.with_name("hidden.jsonl"))
+            shown, file = file, file.with_name("hidden.jsonl")
+            write_hidden(shown, HIDE[hide], file)
         grade_file(judge, Source(str(file)), Path(folder) / "run")
         return {verdict.question.item: verdict for verdict in current_verdicts(Path(folder) / "run")}

@@ -164,7 +164,7 @@ def main() -> None:
     parser.add_argument("--format", default="scout")
     parser.add_argument("--out", default="", help="write the figures there as JSON")
     parser.add_argument(
-        "--hide", default="", choices=["", *HIDE], help="do not show this, as to a twin that never saw it"
+        "--hide", default="", choices=["", *HIDE], help="do not show this input, as to a twin taught without it"
     )
     parser.add_argument("--keep", default="", help="a folder for the runs; what has a verdict there is not asked again")
     given = parser.parse_args()

@@ -7,8 +7,7 @@ picture, `response-blind` one sentence in the place of every response, `rubric-b
 nothing, in the place of every rubric. `untrained` is the model before its first step.
 
 `python -m benchmarks.twins rubric-blind` writes that one alone. With `--going-on build/scout/model --steps 300` twins
-start from these weights, which have learnt all that `scout` has, and take so many steps of its last stage, on the
-first file of every kind of its lessons.
+start from these weights, which have learnt all that `scout` has, and take that many steps of its last stage.
 """
 
 import argparse
@@ -42,12 +41,8 @@ def stages() -> Course:
 
 
 def last_stage(model: Path, steps: int) -> Course:
-    """The last stage alone, from other weights, with so many steps and the first file of every kind of lessons."""
+    """The last stage alone, from other weights and with that many steps."""
     *_, told = stages()
-    for source in told["data"]:
-        source.update(
-            {key: [each.replace("*", "00000") for each in source[key]] for key in {"items", "talk"} & source.keys()}
-        )
     return [told | {"model": str(model.resolve()), "steps": steps}]
 
 
@@ -122,7 +117,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=300, help="with --going-on")
     parser.add_argument("--out", type=Path, default=Path("build/scout/twins"))
     given = parser.parse_args()
-    for name in given.twins or TWINS:
+    for name in given.twins or [each for each in TWINS if each != "untrained" or not given.going_on]:
         course = last_stage(given.going_on, given.steps) if given.going_on else stages()
         (place := given.out / name).mkdir(parents=True, exist_ok=True)
         TWINS[name](place, course)

@@ -61,14 +61,15 @@ def test_a_recipe_runs_from_worlds_to_a_judge(name: str, target: str, size: str,
         only = last_word if last_word in ("sum", "list", "number", "texture", "colour") else ""
         known = next((each for each in folder.split("-") if each in DOMAINS), "scenes")
         known = "text" if only in ("sum", "list", "number") else known
-        composed = (
-            first in ("rubrics", "even", "again", "only", "names", "match", "matching") and "quoted" not in folder
-        )
+        of_terms = ("rubrics", "even", "again", "only", "names", "match", "matching", "rules")
+        composed = first in of_terms and "quoted" not in folder
         settings = Settings(
             domain=known, seed=1, responses=2 if pairs else 1, version=4 if composed else 3, form=0 if only else 20
         )
-        if first in ("names", "matching"):
-            write_lessons(settings, 6, data / folder, only_glossary=first == "names", only_matching=first == "matching")
+        if first in ("names", "rules", "matching"):
+            write_lessons(
+                settings, 6, data / folder, only_glossary=first != "matching", only_matching=first == "matching"
+            )
             continue
         write_lessons(
             settings, 6, data / folder, reference=25, padding=50, only_talk=first == "talk", only=only,

@@ -12,7 +12,7 @@ from dikast.training.data.examples import rows_of_file
 from dikast.worlds.glossary import ASK_NAMES
 from dikast.worlds.sampling.held_out import HELD_OUT_ASPECTS, HELD_OUT_KINDS
 from dikast.worlds.scoring.term_names import names, pattern_of
-from dikast.worlds.scoring.terms import HELD_OUT_WORDS, Term, held_composition
+from dikast.worlds.scoring.terms import HELD_OUT_WORDS, RULES, Term, held_composition
 from dikast.worlds.settings import Settings
 from dikast.worlds.teach import write_lessons
 
@@ -40,9 +40,12 @@ def test_a_glossary_says_of_each_name_its_kind_and_word(domain: str, held: set[s
     for row in rows:
         asked = row["instruction"].removeprefix(ASK_NAMES + " ").removesuffix(".").split("; ")
         told = [line.removeprefix("Rule: ").rpartition(": ") for line in row["target"].split("\n")]
-        assert [name for name, _, _ in told] == asked  # each once, in this order
+        costs = [" ".join(meaning.split(" ")[2:]) for _, _, meaning in told]
+        assert [f"{name}, {cost}" for (name, _, _), cost in zip(told, costs, strict=True)] == asked  # in this order
+        assert len({name for name, _, _ in told}) == len(told)
+        assert {cost.split(" ")[0] for cost in costs} <= set(RULES)
         for name, _, meaning in told:
-            kind, word = (part if part != "all" else "" for part in meaning.split(" "))
+            kind, word = (part if part != "all" else "" for part in meaning.split(" ")[:2])
             kinds.add(kind)
             words.add(word)
             assert kind or word
@@ -58,7 +61,7 @@ def test_a_glossary_is_talk_without_pictures(tmp_path: Path) -> None:
     folder = tmp_path / "names"
     rows = rows_of(folder, Settings(seed=3, version=4), 30)
     assert sorted(path.name for path in folder.iterdir()) == ["talk-00000.jsonl", "world.json"]
-    assert json.loads((folder / "world.json").read_text())["glossary"] == 1
+    assert json.loads((folder / "world.json").read_text())["glossary"] == 2
     read = list(rows_of_file(str(folder / "talk-00000.jsonl"), talk=True))
     assert [target for _, target in read] == [row["target"] for row in rows]
 
@@ -79,7 +82,7 @@ def test_what_cannot_have_a_glossary_is_refused(tmp_path: Path) -> None:
         with pytest.raises(UserError, match=r"glossary: .*--version 4"):
             write_lessons(settings, 10, out, only_glossary=True)
     for others in ({"only_talk": True}, {"reference": 25}, {"quote": True}, {"padding": 5}, {"blank": 5}):
-        with pytest.raises(UserError, match=r"glossary: .*leave .* out"):
+        with pytest.raises(UserError, match=r"glossary: .* stands alone: of .* no other"):
             write_lessons(Settings(version=4), 10, out, only_glossary=True, **others)
     assert not out.exists()
 

@@ -12,9 +12,11 @@ from dikast.core.errors import UserError
 from dikast.surface.cli import app
 from dikast.training.data.examples import rows_of_file
 from dikast.worlds.domains.protocol import Claim
-from dikast.worlds.matching import ASK_MATCH, checks
+from dikast.worlds.domains.registry import DOMAINS
+from dikast.worlds.domains.vocabulary import COLOURS, HELD_OUT_PAIRS, SHAPES
+from dikast.worlds.make import make
+from dikast.worlds.matching import ASK_MATCH, checks, matching
 from dikast.worlds.sampling.held_out import HELD_OUT_ASPECTS, HELD_OUT_KINDS
-from dikast.worlds.scoring.aspects import ASPECTS
 from dikast.worlds.scoring.terms import HELD_OUT_WORDS, Term, held_composition, held_pair
 from dikast.worlds.settings import Settings
 from dikast.worlds.teach import write_lessons
@@ -57,6 +59,7 @@ def test_a_row_follows_from_what_it_states(domain: str, held: set[str], tmp_path
     counted: Counter[str] = Counter()
     seen: Counter[str] = Counter()
     words: set[str] = set()
+    pairs: set[tuple[str, str]] = set()
     for row in rows_of(tmp_path / "rows", Settings(domain, seed=3, version=4)):
         asked = row["instruction"].removeprefix(f"{ASK_MATCH} ").removesuffix(".").split("; ")
         rules = [each.removeprefix("Rule: ").split(" ") for each in asked if each.startswith("Rule: ")]
@@ -71,6 +74,7 @@ def test_a_row_follows_from_what_it_states(domain: str, held: set[str], tmp_path
             verdict, about = finding.removeprefix("Finding: ").split(", ")
             kind, *args = about.split(" ")
             seen[kind] += 1
+            pairs |= {(a, b) for a in args for b in args}
             said, cost = [], 0
             for wanted, word, rule, weight in rules:
                 name = f"{wanted} {word} {rule} {weight}"
@@ -92,6 +96,7 @@ def test_a_row_follows_from_what_it_states(domain: str, held: set[str], tmp_path
     assert held <= counted.keys() & set(HELD_OUT_ASPECTS)
     assert words & set(HELD_OUT_WORDS)
     assert not seen.keys() & set(HELD_OUT_KINDS)
+    assert not pairs & HELD_OUT_PAIRS
     shares = [counted[kind] / seen[kind] for kind in seen]
     assert max(shares) < 2.5 * min(shares)  # no kind counts by itself
 
@@ -100,9 +105,25 @@ def test_kinds_are_exchanged_and_not_renamed_for_good(tmp_path: Path) -> None:
     """What a claim of a texture states ("striped") is called by each kind in turn."""
     rows = rows_of(tmp_path / "rows", Settings(seed=3, version=4), 400)
     called = Counter(kind for row in rows for kind in re.findall(r"(\w+) \w+ striped", row["instruction"]))
-    assert len(called) == 10
+    told = "certainty colour comparison count existence position relation shape size texture"
+    assert sorted(called) == told.split(" ")
     assert max(called.values()) < 4 * min(called.values())
-    assert all(ASPECTS[kind].name == kind for kind in called)
+    first = Counter(re.findall(r"Finding: [a-z ]+, \w+ (\w+) striped", " ".join(row["instruction"] for row in rows)))
+    assert set(SHAPES) | set(COLOURS) == first.keys()  # what has a texture is a shape in every claim that is drawn
+
+
+WORLDS = [("scenes", split) for split in ("train", "operators", "combinations", "aspects", "attributes", "wordings")]
+WORLDS += [(domain, "all") for domain in DOMAINS] + [("charts", "domain"), ("text", "combinations"), ("clips", "fresh")]
+
+
+@pytest.mark.parametrize(("domain", "split"), WORLDS)
+def test_every_world_has_such_rows(domain: str, split: str) -> None:
+    for row in map(matching, make(Settings(domain, split, seed=4, version=4), 8)):
+        assert row["instruction"].count("Finding: ") == row["target"].count("Finding: ") >= 1
+        assert row["target"].startswith("Rule: ")
+        if split not in ("all", "attributes"):
+            named = [set(line.split(", ")[1].split(" ")) for line in row["target"].split("\n") if line[0] == "F"]
+            assert not any({colour, shape} <= words for words in named for colour, shape in HELD_OUT_PAIRS)
 
 
 def test_rows_are_talk_without_pictures_whatever_the_number_of_workers(tmp_path: Path) -> None:
@@ -114,7 +135,7 @@ def test_rows_are_talk_without_pictures_whatever_the_number_of_workers(tmp_path:
     assert [file.read_bytes() for file in one] == [file.read_bytes() for file in two]
     folder = tmp_path / "1"
     assert sorted(path.name for path in folder.iterdir()) == ["talk-00000.jsonl", "talk-00001.jsonl", "world.json"]
-    assert json.loads((folder / "world.json").read_text())["matching"] == 1
+    assert json.loads((folder / "world.json").read_text())["matching"] == 2
     read = [target for _, target in rows_of_file(str(one[0]), talk=True)]
     assert read == [json.loads(line)["target"] for line in one[0].read_text().splitlines()]
 
@@ -125,7 +146,9 @@ def test_what_cannot_have_such_rows_is_refused(tmp_path: Path) -> None:
         with pytest.raises(UserError, match=r"matching: .*--version 4"):
             write_lessons(settings, 10, out, only_matching=True)
     for others in ({"only_talk": True}, {"reference": 25}, {"quote": True}, {"only_glossary": True}, {"blank": 5}):
-        with pytest.raises(UserError, match=r"(matching|glossary): .*leave .* out"):
+        with pytest.raises(
+            UserError, match=r"(matching|glossary): .* stands alone: of glossary, matching, .* no other"
+        ):
             write_lessons(Settings(version=4), 10, out, only_matching=True, **others)
     assert not out.exists()
 

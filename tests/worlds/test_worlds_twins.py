@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 import yaml
 from benchmarks import twins
-from benchmarks.hiding import CRITERION
+from benchmarks.hiding import CRITERION, LEVEL
 from benchmarks.kept_runs import answers
 
 from dikast.core.item import Item
@@ -89,7 +89,6 @@ def test_a_twin_can_go_on_from_other_weights(lessons: Path) -> None:
     told = yaml.safe_load(written.read_text("utf-8"))
     assert (written.stem, told["model"], told["steps"]) == ("10-again", str(lessons / "model"), 7)
     assert {path.name for path in folder.iterdir() if path.is_dir()} == {"rubrics", *OTHERS}
-    assert told["data"] == [{"items": [f"{data}/items-00000.jsonl" for data in ("rubrics", *OTHERS)]}]
 
 
 def test_frames_and_pictures_that_are_responses_are_grey_too(lessons: Path) -> None:
@@ -122,4 +121,10 @@ def test_a_judge_is_asked_with_one_input_hidden(
     shown = [part for row in rows for part in row.instruction[0].content if isinstance(part, Image)]
     assert len({Path(resolved(picture)).read_bytes() for picture in shown}) == pictures
     assert len(_responses(rows)) == responses
-    assert len({row.rubric.criterion for row in rows if isinstance(row.rubric, Rubric)}) == rubrics
+    told = {row.rubric for row in rows if isinstance(row.rubric, Rubric)}
+    assert len({rubric.criterion for rubric in told}) == rubrics
+    if hide == "rubric":
+        assert {text for rubric in told for _, text in rubric.levels} == {LEVEL}
+        assert {rubric.criterion for rubric in told} == {CRITERION}
+    answers(Judge("mock:constant"), samples, str(tmp_path))
+    assert len(list(tmp_path.iterdir())) == 2  # what was hidden is not taken for what was shown

@@ -7,41 +7,31 @@ the texts that they were trained on before; a glossary says it, and nothing else
 
 from typing import Any
 
-from dikast.core.errors import UserError
+from dikast.worlds.matching import MOST_WEIGHT, in_aspects
 from dikast.worlds.sample import Sample
 from dikast.worlds.sampling.rng import Stream
 from dikast.worlds.scoring.term_names import name_of
-from dikast.worlds.scoring.terms import draw_term, held_composition
-from dikast.worlds.settings import Settings
+from dikast.worlds.scoring.terms import Term, draw_term, held_composition
 
 ASK_NAMES = "Say what these mean:"
 
 
-def check_rows(settings: Settings, rows: str, others: bool) -> None:
-    """UserError for a world without terms. rows: `glossary` or `matching`; others: whether anything else is asked."""
-    if settings.version < 4 or settings.responses > 1:
-        raise UserError(
-            f"{rows}: rubrics are composed from version 4 on, here of one response: use --version 4, not --pairs"
-        )
-    if others:
-        told = "reference, padding, blank, talk, quote, rubrics and only"
-        raise UserError(f"{rows}: it has no lessons and no pictures: leave {told} out")
-
-
 def glossary(sample: Sample) -> dict[str, Any]:
-    """A row of talk: of each claim of the response a name that a rubric may have for it, and the kind and word meant.
+    """A row of talk: of each claim of the response a name that a rubric may have for it, with a rule and a weight, and
+    the kind and word meant, as lessons say it that quote the rubric.
 
-    Phrases, and compositions of a kind and a word, are those of the split. Kinds and words that the split `aspects`
-    weighs occur even in the split `train`; and two names may stand here together that no rubric of training combines.
+    Phrases are those of the split; compositions of a kind and a word that are held out do not occur. Kinds and words
+    that the split `aspects` weighs do, and two names may stand here together that no rubric of training combines.
     """
     settings, domain = sample.settings, sample.domain.name
     rng = Stream("glossary", settings.seed, domain, sample.index)
-    meant: dict[str, str] = {}
+    terms: dict[str, Term] = {}
     for claim in rng.shuffled(list(sample.responses[0].claims)):
-        term = draw_term(rng, claim, domain, once=False)
+        term = draw_term(rng, claim, domain, once=True)._replace(weight=1 + rng.below(MOST_WEIGHT))
         if held_composition(term.kind, term.word):
             term = term._replace(word="")
         name = name_of(rng, term, domain, settings.rules().wordings)
-        meant[name] = f"{term.kind or 'all'} {term.word or 'all'}"
-    told = [f"Rule: {name}: {meaning}" for name, meaning in meant.items()]
-    return {"id": f"{sample.id}-names", "instruction": f"{ASK_NAMES} {'; '.join(meant)}.", "target": "\n".join(told)}
+        terms[name] = term
+    asked = "; ".join(f"{name}, {term.rule} {term.weight}" for name, term in terms.items())
+    told = "\n".join(f"Rule: {name}: {in_aspects(term)}" for name, term in terms.items())
+    return {"id": f"{sample.id}-names", "instruction": f"{ASK_NAMES} {asked}.", "target": told}

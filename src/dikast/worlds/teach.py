@@ -1,6 +1,6 @@
 """Lessons: training data of worlds for small judges.
 
-There are three kinds. A lesson is an item with worked gold feedback: every claim, the evidence for or against it, the
+There are four kinds. A lesson is an item with worked gold feedback: every claim, the evidence for or against it, the
 finding, its cost and the running total, then the points lost by the response as a whole, then the total. A small model
 needs supervision this close to each claim, and with the evidence first a finding only requires comparing words. Talk
 is about the picture alone: what is in each of its cells (look-and-say), or where each shape is (look-and-find). The
@@ -26,9 +26,9 @@ from dikast.worlds.domains.scene_graph import Scene, Thing, corner_cell, unnamed
 from dikast.worlds.domains.text_only import GivenText
 from dikast.worlds.domains.vocabulary import SHAPES
 from dikast.worlds.drills import check_drill, drilled
-from dikast.worlds.glossary import check_rows, glossary
+from dikast.worlds.glossary import glossary
 from dikast.worlds.make import Maker
-from dikast.worlds.matching import NOT_WEIGHED, about, checks, matching, meant
+from dikast.worlds.matching import NOT_WEIGHED, check_rows, checks, in_aspects, matching, named_in
 from dikast.worlds.sample import Graded, Sample
 from dikast.worlds.sampling.response import Response, Sentence
 from dikast.worlds.sampling.rng import Stream
@@ -65,7 +65,7 @@ def worked(sample: Sample, which: int = 0, *, quote: bool = False) -> str:
         if quote:
             far = " far" if finding.metric >= ASPECTS[stated.aspect].far else ""
             named = said or ", ".join(names_for(stated, sample.spec)) or NOT_WEIGHED
-            lines[-1] += f"{far}, {about(stated)}, {named}"
+            lines[-1] += f"{far}, {named_in(stated)}, {named}"
         if claim["cost"]:
             total += claim["cost"]
             lines[-1] += f", {claim['cost']} lost, {total} in all"
@@ -81,7 +81,7 @@ def _rules(spec: Spec) -> list[str]:
         return []
     whole = zip(spec.names, spec.weights, strict=True)
     return [
-        *(f"Rule: {term.name}: {meant(term)}" for term in spec.terms),
+        *(f"Rule: {term.name}: {in_aspects(term)}" for term in spec.terms),
         *(f"Rule: {called}: {name} {weight}" for called, (name, weight) in whole),
     ]
 
@@ -305,7 +305,7 @@ def write_lessons(
     about |= {"lessons": 1, "reference": reference, "padding": padding, "talk": only_talk, "n": n, "shard": shard}
     about |= {"quote": QUOTED} if quote else {}
     about |= {"blank": blank} if blank else {}
-    about |= {"glossary": 1} if only_glossary else {"matching": 1} if only_matching else {}
+    about |= {"glossary": 2} if only_glossary else {"matching": 2} if only_matching else {}
     about |= {"different rubrics": rubrics} if rubrics else {}
     shared = _first_rubrics(settings, rubrics) if rubrics else ()
     with prepared(out, {**settings.to_json(), **about, "version": settings.generator}) as folder:
