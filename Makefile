@@ -190,7 +190,8 @@ scout: .venv/ready
 	$(TWO) --config recipes/scout-cpu/10-again.yaml
 	$(TWO) --config recipes/scout-cpu/11-match.yaml
 	$(TWO) --config recipes/scout-cpu/12-rules.yaml
-	$(BIN)/dikast train release build/scout/12-rules/model --out build/scout/model
+	$(BIN)/dikast train merge build/scout/11-match/model build/scout/12-rules/model --out build/scout/merged
+	$(BIN)/dikast train release build/scout/merged --out build/scout/model
 RULED := $(BIN)/dikast world teach --version 4 --quote --reference 25 --workers 2
 QUOTED := $(BIN)/dikast world teach --version 3 --quote --reference 25 --workers 2
 NAMED := $(BIN)/dikast world teach --version 4 --glossary --workers 2

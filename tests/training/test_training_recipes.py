@@ -22,6 +22,7 @@ from dikast.core.verdict import Status
 from dikast.engines.base import Sampling
 from dikast.judging.judge import Judge
 from dikast.training.config import load_config
+from dikast.training.models.merge import Recipe, merge
 from dikast.training.models.release import release
 from dikast.training.models.scratch import SIZES, new_judge
 from dikast.training.sft import sft
@@ -82,7 +83,10 @@ def test_a_recipe_runs_from_worlds_to_a_judge(name: str, target: str, size: str,
     assert look(load_config(recipes / "0-look.yaml"))["steps"] == 1
     for stage in (*stages, last):
         assert sft(load_config(recipes / f"{stage}.yaml"))["complete"]
-    made = release(tmp_path / "build" / target / last / "model", tmp_path / "model")
+    for one, other, out in re.findall(r"train merge (\S+) (\S+) --out (\S+)", commands):
+        merge([tmp_path / one, tmp_path / other], tmp_path / out, Recipe("linear", (0.5, 0.5)))
+    (last_of_all,) = re.findall(r"train release (\S+) ", commands)
+    made = release(tmp_path / last_of_all, tmp_path / "model")
     judge = Judge(str(made), format="scout", sampling=Sampling(max_tokens=8))
     items = list(read_items(str(data / "scenes" / "items-00000.jsonl")))[:2]
     answered = {verdict.status for verdict in judge.grade_many(items)}
