@@ -197,7 +197,7 @@ QUOTED := $(BIN)/dikast world teach --version 3 --quote --reference 25 --workers
 NAMED := $(BIN)/dikast world teach --version 4 --glossary --workers 2
 MATCHING := $(BIN)/dikast world teach --version 4 --matching --workers 2
 # Memory once taken is kept (glibc gives large blocks back at once), and kernels for every length of row: a third faster.
-# Kernels for AMX take more of it, with 16384 two processes 22 GB after 490 steps: `make scout KERNELS=4096` there.
+# Kernels for AMX take more of it, with 16384 two processes filled 24 GB after 490 steps: `make scout KERNELS=4096` there.
 KERNELS := 16384
 KEPT := MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=8589934592 ONEDNN_PRIMITIVE_CACHE_CAPACITY=$(KERNELS)
 TWO := $(KEPT) OMP_NUM_THREADS=1 $(BIN)/python -m torch.distributed.run --nproc_per_node 2 -m dikast train sft
@@ -215,7 +215,8 @@ scout-twins: .venv/ready
 	  $(TWO) --config build/scout/twins/$$twin/$$stage.yaml || exit 1; done; done
 
 # Twins that go on from the weights of `scout`, which have seen everything: each takes 300 steps of its last stage, taught
-# the label alone or with one input hidden. They are judged with the same input hidden (`--hide` of the benchmark).
+# the label alone or with one input hidden. They are judged with the same input hidden (`--hide` of the benchmark). Never
+# run so far.
 scout-twins-short: .venv/ready
 	$(BIN)/python -m benchmarks.twins $(TWINS) --going-on build/scout/model --steps 300 --out build/scout/twins-short
 	for twin in $(TWINS); do $(TWO) --config build/scout/twins-short/$$twin/12-rules.yaml || exit 1; done

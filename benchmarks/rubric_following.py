@@ -170,6 +170,7 @@ def main() -> None:
     given = parser.parse_args()
     judge = Judge(given.model, format=given.format)
     kept: list[dict[str, Any]] = []
+    print(f"hidden: {given.hide or 'nothing'}\n")
     print("| domain | split | figure | n | value | ignoring the rubric |\n|---|---|---|---|---|---|")
     for domain in given.domains.split(","):
         for split in given.splits.split(","):
@@ -177,7 +178,8 @@ def main() -> None:
                 graded(judge, domain, split, given.seed, given.n, given.keep, given.hide)
             ):
                 kept.append({"domain": domain, "split": split, "what": what, "value": value.value,
-                             "low": value.low, "high": value.high, "n": value.n, "floor": floor})  # fmt: skip
+                             "low": value.low, "high": value.high, "n": value.n, "floor": floor,
+                             "hidden": given.hide})  # fmt: skip
                 told = f"{value.value:.3f} [{value.low:.3f}, {value.high:.3f}]"
                 print(f"| {domain} | {split} | {what} | {value.n:,} | {told} | {floor} |", flush=True)
     if given.out:

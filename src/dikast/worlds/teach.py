@@ -299,18 +299,19 @@ def write_lessons(
     if only:
         check_drill(settings, only, only_talk)
     others = bool(reference or padding or blank or only_talk or quote or rubrics or only)
-    if only_glossary or only_matching:
-        check_rows(settings, "glossary" if only_glossary else "matching", others or (only_glossary and only_matching))
+    without = "glossary" if only_glossary else "matching" if only_matching else ""  # rows that need no lesson
+    if without:
+        check_rows(settings, without, others or (only_glossary and only_matching))
     about: dict[str, Any] = {"only": only} if only else {}
     about |= {"lessons": 1, "reference": reference, "padding": padding, "talk": only_talk, "n": n, "shard": shard}
     about |= {"quote": QUOTED} if quote else {}
     about |= {"blank": blank} if blank else {}
-    about |= {"glossary": 2} if only_glossary else {"matching": 2} if only_matching else {}
+    about |= {without: 2} if without else {}
     about |= {"different rubrics": rubrics} if rubrics else {}
     shared = _first_rubrics(settings, rubrics) if rubrics else ()
     with prepared(out, {**settings.to_json(), **about, "version": settings.generator}) as folder:
         shares = _Shares(reference, padding, blank, quote, shared, only)
-        rows = glossary if only_glossary else matching if only_matching else talk if only_talk else None
+        rows = {"glossary": glossary, "matching": matching}.get(without, talk if only_talk else None)
         task = partial(_shard, settings, folder, n, shard, shares, rows)
         starts = range(0, n, shard)
         if workers == 1 or len(starts) == 1:
@@ -368,7 +369,7 @@ def _shard(
 def _records(samples: Iterable[Sample], folder: Path, shares: _Shares, rows: _Rows | None) -> Iterator[dict[str, Any]]:
     before = ""
     for sample in samples:
-        if rows not in (glossary, matching) and (not sample.shown or sample.shown != before):
+        if rows in (None, talk) and (not sample.shown or sample.shown != before):
             write_pictures(sample, folder)
         before = sample.shown
         if rows:
