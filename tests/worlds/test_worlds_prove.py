@@ -1,11 +1,13 @@
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
+from typing import Any
 
+import orjson
 import pytest
 
 from dikast.core.errors import UserError
 from dikast.worlds.make import Maker
-from dikast.worlds.prove import suite, write_suite
+from dikast.worlds.prove import suite, write_probe_suite, write_suite
 from dikast.worlds.sample import Sample
 from dikast.worlds.settings import Settings
 
@@ -44,6 +46,53 @@ def test_a_ladder_of_whole_counts(domain: str, aspect: str) -> None:
 def test_an_unknown_suite_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="suite"):
         write_suite("proof", tmp_path)
+
+
+def probe_rows(folder: Path) -> list[dict[str, Any]]:
+    return [orjson.loads(line) for line in (folder / "items-00000.jsonl").read_bytes().splitlines()]
+
+
+def test_probes_of_chosen_domains_and_split(tmp_path: Path) -> None:
+    write_probe_suite(tmp_path, calls=1, domains=("text",), split="fresh")
+    rows = probe_rows(tmp_path)
+    assert {row["meta"]["split"] for row in rows} == {"fresh"}
+    pairs = Counter(row["meta"]["domain"] for row in rows if "responses" in row)
+    assert pairs == {"text": 91}  # of all seven domains 13 each
+
+    before = (tmp_path / "items-00000.jsonl").read_bytes()
+    write_probe_suite(tmp_path, calls=9000, domains=("text",), split="fresh")
+    assert (tmp_path / "items-00000.jsonl").read_bytes() == before  # what was judged is not drawn again
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ({"domains": ("scenes",)}, "domains: .*'text'.*, not .'scenes'"),
+        ({"split": "wordings"}, "split: all, not wordings"),
+        ({"seed": 4}, "seed: 3, not 4"),
+    ],
+)
+def test_items_of_another_probe_suite_are_refused(other: dict[str, Any], said: str, tmp_path: Path) -> None:
+    # a folder of before, which does not tell its domains and split
+    (tmp_path / "world.json").write_text('{"suite": "probe", "seed": 3, "times": 1, "version": "worlds/3"}')
+    (tmp_path / "items-00000.jsonl").write_text("")
+    write_probe_suite(tmp_path, calls=1, seed=3)
+    with pytest.raises(UserError, match=said):
+        write_probe_suite(tmp_path, calls=1, **{"seed": 3, **other})
+
+
+@pytest.mark.parametrize(
+    ("domains", "split", "said"),
+    [
+        (("stars",), "all", "domain: .*'stars'"),
+        (("charts",), "fresh", "domain: 'charts' is held out"),
+        ((), "frsh", "split: .*'frsh'"),
+    ],
+)
+def test_no_probe_suite_of_unknown_settings(domains: tuple[str, ...], split: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=said):
+        write_probe_suite(tmp_path / "suite", calls=1, domains=domains, split=split)
+    assert not (tmp_path / "suite").exists()
 
 
 @pytest.mark.slow

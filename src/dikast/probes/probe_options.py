@@ -10,6 +10,10 @@ class ProbeOptions:
     """The items and probes to ask, and when to fail a build."""
 
     items: str = option("", help="Your items, instead of the standard suite of generated items.")
+    domain: tuple[str, ...] = option(
+        (), commas=True, help="Domains of the generated items, comma-separated; each if none is named."
+    )
+    split: str = option("all", help="Split of the generated items.")
     only: tuple[str, ...] = option((), help="Run only this probe; repeat for several.")
     calls: int = option(2000, least=1, help="About how many questions to ask.")
     gate: bool = option(False, help="Exit with 4 if a probe finds a fault.")

@@ -4,10 +4,13 @@ Every record has `meta.suite` (the part) and `meta.set` (records that belong tog
 what must change and what must not. It is small enough for a paid judge; `large` is ten times the size.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import orjson
 
 from dikast.core.errors import UserError
 from dikast.worlds.domains.image_edits import Retouched
@@ -17,12 +20,14 @@ from dikast.worlds.domains.registry import DOMAINS
 from dikast.worlds.domains.text_only import GivenText
 from dikast.worlds.make import Maker
 from dikast.worlds.sample import Sample
-from dikast.worlds.sampling.held_out import SPLITS
+from dikast.worlds.sampling.held_out import SPLITS, rules_of
 from dikast.worlds.sampling.response import LAYOUTS, Response, Sentence
 from dikast.worlds.sampling.rng import Stream
 from dikast.worlds.settings import Settings
 from dikast.worlds.write import Written, write_samples
 
+CALLS = 2000  # for which the suite `probe` is made; with more calls it grows in proportion
+_ALL = {"domains": list(DOMAINS), "split": "all"}  # of folders that do not say
 _LADDERS = {
     "scenes": ("colour", "size", "position", "relation", "count", "exists", "more", "larger", "completeness"),
     "text": ("age", "plus", "place"),
@@ -34,6 +39,23 @@ _LADDERS = {
 }
 
 
+class Plan(NamedTuple):
+    """What a suite is made of; `times` as many items of each domain as are fewest."""
+
+    seed: int = 0
+    times: int = 1
+    domains: tuple[str, ...] = tuple(DOMAINS)
+    split: str = "all"
+
+    def maker(self, domain: str, part: int, **other: Any) -> Maker:
+        """The maker of a part's items of one domain; each part has a seed of its own."""
+        return Maker(Settings(domain=domain, split=self.split, seed=self.seed + part, edits=False, **other))
+
+    def makers(self, part: int) -> Iterator[tuple[str, Maker]]:
+        """The makers of a part whose rubrics need what is shown."""
+        return ((domain, self.maker(domain, part, form=0)) for domain in self.domains)
+
+
 def write_suite(name: str, out: str | Path, *, seed: int = 0, large: bool = False, times: int = 1) -> Written:
     """Write the suite called `prove`, or the part of it that probes draw from (`probe`), to a folder.
 
@@ -43,24 +65,53 @@ def write_suite(name: str, out: str | Path, *, seed: int = 0, large: bool = Fals
         return write_samples(suite(seed=seed, large=large), out, {"suite": name, "seed": seed, "large": large})
     if name == "probe":
         times = 10 * times if large else times
-        return write_samples(probe_suite(seed=seed, times=times), out, {"suite": name, "seed": seed, "times": times})
+        return write_samples(probe_suite(Plan(seed, times)), out, {"suite": name, "seed": seed, "times": times})
     raise UserError(f"suite: there is no suite {name!r}; there are `prove` and `probe`")
+
+
+def write_probe_suite(out: Path, *, calls: int, seed: int = 0, domains: Sequence[str] = (), split: str = "all") -> None:
+    """Write the suite `probe` for that many calls, of these domains (() for each that the split has) and this split.
+
+    Fewer domains give as many items in all. What is there stays, so that more calls later go on with the same items.
+    UserError for a domain or split that cannot be, and for a folder that holds a suite of other domains, split or seed.
+    """
+    rules_of(split)
+    chosen = list(dict.fromkeys(domains)) or [domain for domain in DOMAINS if _has(domain, split)]
+    for domain in chosen:
+        Settings(domain=domain, split=split)
+    about = {"suite": "probe", "seed": seed, "domains": chosen, "split": split}
+    if not any(out.glob("items-*.jsonl")):  # a killed call leaves none
+        times = math.ceil(math.ceil(calls / CALLS) * len(DOMAINS) / len(chosen))
+        write_samples(probe_suite(Plan(seed, times, tuple(chosen), split)), out, {**about, "times": times})
+        return
+    there = {**_ALL, **orjson.loads((out / "world.json").read_bytes())}
+    if other := [key for key in about if there[key] != about[key]]:
+        told = "; ".join(f"{key}: {there[key]}, not {about[key]}" for key in other)
+        raise UserError(f"out: {out} holds items of another suite ({told}); name a new folder")
+
+
+def _has(domain: str, split: str) -> bool:
+    try:
+        Settings(domain=domain, split=split)
+    except UserError:
+        return False
+    return True
 
 
 def suite(*, seed: int = 0, large: bool = False) -> Iterator[Sample]:
     """Every sample of the suite, in a fixed order."""
-    times = 10 if large else 1
+    plan = Plan(seed, 10 if large else 1)
     for part in (_splits, _pairs, _twins, _contrast, _ladders, _edits, _evidence):
-        yield from _named(part(seed, times))
+        yield from _named(part(plan))
 
 
-def probe_suite(*, seed: int = 0, times: int = 1) -> Iterator[Sample]:
+def probe_suite(plan: Plan) -> Iterator[Sample]:
     """The suite that probes use: unedited items, pairs, contrasts, ladders, and three times as many evidence sets."""
-    yield from (sample for sample in _named(_pairs(seed, times)) if sample.name.endswith("-base"))
-    yield from _named(_contrast(seed, times))
-    yield from _named(_ladders(seed, times))
-    yield from (sample for sample in _named(_edits(seed, times)) if sample.name.endswith("-base"))
-    yield from _named(_evidence(seed, 3 * times))
+    yield from (sample for sample in _named(_pairs(plan)) if sample.name.endswith("-base"))
+    yield from _named(_contrast(plan))
+    yield from _named(_ladders(plan))
+    yield from (sample for sample in _named(_edits(plan)) if sample.name.endswith("-base"))
+    yield from _named(_evidence(plan._replace(times=3 * plan.times)))
 
 
 def _named(part: Iterable[tuple[Sample, str, str]]) -> Iterator[Sample]:
@@ -72,28 +123,22 @@ def _named(part: Iterable[tuple[Sample, str, str]]) -> Iterator[Sample]:
 Part = Iterator[tuple[Sample, str, str]]
 
 
-def _makers(seed: int, form: int = 0, split: str = "all") -> Iterator[tuple[str, Maker]]:
-    for domain in DOMAINS:
-        yield domain, Maker(Settings(domain=domain, split=split, seed=seed, form=form, edits=False))
-
-
-def _splits(seed: int, times: int) -> Part:
+def _splits(plan: Plan) -> Part:
     """Some items of every split of every domain that has it."""
-    for domain in DOMAINS:
+    for domain in plan.domains:
         for split in SPLITS:
-            try:
-                maker = Maker(Settings(domain=domain, split=split, seed=seed + 1))
-            except UserError:  # a split that this domain cannot have
+            if not _has(domain, split):
                 continue
-            for i in range(8 * times):
+            maker = Maker(Settings(domain=domain, split=split, seed=plan.seed + 1))
+            for i in range(8 * plan.times):
                 yield replace(maker.sample(i), name=domain), f"split-{split}", f"{domain}{i}"
 
 
-def _pairs(seed: int, times: int) -> Part:
+def _pairs(plan: Plan) -> Part:
     """Pairs, and the same pairs with the responses swapped."""
-    for domain in DOMAINS:
-        maker = Maker(Settings(domain=domain, split="all", seed=seed + 2, responses=2, edits=False))
-        for i in range(13 * times):
+    for domain in plan.domains:
+        maker = plan.maker(domain, 2, responses=2)
+        for i in range(13 * plan.times):
             sample = maker.sample(i)
             yield sample, "swap", f"{domain}{i}"
             graph = sample.graph[::-1] if isinstance(sample.graph, tuple) else sample.graph
@@ -101,19 +146,19 @@ def _pairs(seed: int, times: int) -> Part:
             yield turned, "swap", f"{domain}{i}"
 
 
-def _twins(seed: int, times: int) -> Part:
+def _twins(plan: Plan) -> Part:
     """The same text with two scenes: the scores differ only because of the picture."""
-    for domain, maker in _makers(seed + 3):
-        for i in range(15 * times):
+    for domain, maker in plan.makers(3):
+        for i in range(15 * plan.times):
             for k, twin in enumerate(maker.twins(i)):
                 yield replace(twin, name=f"scene{k}"), "twins", f"{domain}{i}"
 
 
-def _contrast(seed: int, times: int) -> Part:
+def _contrast(plan: Plan) -> Part:
     """The same response and scene under two rubrics that must score them differently."""
-    for domain, maker in _makers(seed + 4):
+    for domain, maker in plan.makers(4):
         made, index = 0, 0
-        while made < 12 * times:
+        while made < 12 * plan.times:
             index += 1
             one, other = maker.sample(2 * index), maker.sample(2 * index + 1)
             turned = replace(one, spec=other.spec)
@@ -128,11 +173,11 @@ def _contrast(seed: int, times: int) -> Part:
                 made += 1
 
 
-def _ladders(seed: int, times: int) -> Part:
+def _ladders(plan: Plan) -> Part:
     """One claim increasingly far off, everything else correct."""
-    for domain, maker in _makers(seed + 5):
+    for domain, maker in plan.makers(5):
         for kind in _LADDERS.get(domain, ()):
-            for i in range(4 * times):
+            for i in range(4 * plan.times):
                 for rung in maker.ladder(i, kind):
                     yield replace(rung, name=f"off{dict(rung.notes)['rung']}"), f"ladder-{kind}", f"{domain}{i}"
 
@@ -158,14 +203,14 @@ def _painted(graph: Any) -> Any | None:
     return replace(graph, overlay="5/5") if hasattr(graph, "overlay") else None
 
 
-def _edits(seed: int, times: int) -> Part:
+def _edits(plan: Plan) -> Part:
     """Paraphrase, padding, restyling, reordering, injection, and words painted over the picture: the score stays."""
-    for domain, maker in _makers(seed + 6):
-        for i in range(13 * times):
+    for domain, maker in plan.makers(6):
+        for i in range(13 * plan.times):
             base = maker.sample(i)
             yield base, "edits", f"{domain}{i}"
             drawn = domain in DRAWN  # there the text is the request, which is not judged
-            restyled = {} if drawn else _restyled(maker, base.responses[0], Stream("edits", seed, i))
+            restyled = {} if drawn else _restyled(maker, base.responses[0], Stream("edits", plan.seed, i))
             for name, response in restyled.items():
                 yield replace(base, name=name, responses=(response,)), "edits", f"{domain}{i}"
             painted = _painted(base.graph)
@@ -173,7 +218,7 @@ def _edits(seed: int, times: int) -> Part:
                 yield replace(base, name="overlay", graph=painted), "edits", f"{domain}{i}"
 
 
-def _evidence(seed: int, times: int) -> Part:
+def _evidence(plan: Plan) -> Part:
     """The picture is blanked or swapped for another item's; the gold follows the new picture.
 
     Blanking never raises the score: rubrics under which it would are skipped.
@@ -187,9 +232,9 @@ def _evidence(seed: int, times: int) -> Part:
         "clips": lambda sample: replace(sample.graph, things=[], events=[]),
         "retouch": lambda sample: replace(sample.graph, after=replace(sample.graph.after, things=[])),
     }
-    for domain, maker in _makers(seed + 7):
+    for domain, maker in plan.makers(7):
         found, i = 0, 0
-        while found < 11 * times:
+        while found < 11 * plan.times:
             base, other = maker.sample(i), maker.sample(i + 10**6)
             gone = replace(base, name="blank", graph=blank[domain](base)) if domain in blank else None
             i += 1

@@ -9,8 +9,6 @@ from dikast.probes.probe_options import ProbeOptions
 from dikast.surface.terminal import echo, echo_json
 from dikast.surface.verbs import CONFIG, ShowOptions, verb
 
-SUITE = 2000  # number of calls of the standard suite; with more calls it grows in proportion
-
 
 @partial(verb, config=CONFIG)
 def probe(
@@ -26,8 +24,7 @@ def probe(
 
     Example: dikast probe --judge hf:ORG/MODEL --out probes/mine
     """
-    import math
-
+    from dikast.core.errors import UserError
     from dikast.probes.run import load_items, prepare
     from dikast.probes.run import probe as run_probe
     from dikast.surface.commands.audit_command import show_table
@@ -38,12 +35,14 @@ def probe(
     items, calls, chosen = asked.items, asked.calls, asked.only
     for limit in () if shown.quiet else judge_limits(judge):
         echo(limit, err=True)
+    if items and (asked.domain or asked.split != ProbeOptions().split):
+        raise UserError("domain and split: these choose generated items; leave them out, or leave out items")
     if not items:
-        from dikast.worlds.prove import write_suite
+        from dikast.worlds.prove import write_probe_suite
 
-        suite = out / "suite"
-        if not any(suite.glob("items-*.jsonl")):  # a killed call leaves none
-            write_suite("probe", suite, seed=replies.seed, times=math.ceil(calls / SUITE))
+        write_probe_suite(
+            suite := out / "suite", calls=calls, seed=replies.seed, domains=asked.domain, split=asked.split
+        )
         items = str(suite)
     found = load_items(items)
     if spend.dry_run:
