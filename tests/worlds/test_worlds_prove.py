@@ -5,10 +5,11 @@ from typing import Any
 import orjson
 import pytest
 
-from dikast.core.errors import UserError
+from dikast.core.errors import RunError, UserError
 from dikast.worlds.make import Maker
-from dikast.worlds.prove import suite, write_probe_suite, write_suite
+from dikast.worlds.prove import Plan, probe_suite, suite, write_probe_suite, write_suite
 from dikast.worlds.sample import Sample
+from dikast.worlds.sampling.held_out import SPLITS
 from dikast.worlds.settings import Settings
 
 
@@ -64,6 +65,38 @@ def test_probes_of_chosen_domains_and_split(tmp_path: Path) -> None:
     assert (tmp_path / "items-00000.jsonl").read_bytes() == before  # what was judged is not drawn again
 
 
+def test_the_order_of_domains_is_no_other_suite(tmp_path: Path) -> None:
+    (tmp_path / "world.json").write_text(
+        '{"suite": "probe", "seed": 0, "domains": ["scenes", "text"], "split": "fresh"}'
+    )
+    (tmp_path / "items-00000.jsonl").write_text("")
+    write_probe_suite(tmp_path, calls=1, domains=("text", "scenes"), split="fresh")
+
+
+def test_items_of_anything_else_are_no_suite(tmp_path: Path) -> None:
+    (tmp_path / "items-00000.jsonl").write_text("")
+    with pytest.raises(UserError, match="suite: None, not probe"):
+        write_probe_suite(tmp_path, calls=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("split", sorted(SPLITS))
+def test_every_split_has_a_suite_of_probes(split: str, tmp_path: Path) -> None:
+    write_probe_suite(tmp_path, calls=1, split=split)
+    found = Counter(row["meta"]["suite"] for row in probe_rows(tmp_path))
+    assert {"swap", "edits", "evidence"} <= found.keys()
+
+
+def test_what_a_split_does_not_draw_has_no_ladder() -> None:
+    # of 5,000 drafts of fresh scenes for item 6 none has a comparison of numbers whose every rung can be drawn
+    with pytest.raises(RunError, match="no ladder of 'more' for item 6"):
+        Maker(Settings(split="fresh", seed=10, form=0, edits=False)).ladder(6, "more")
+    plan = Plan(seed=5, times=2, domains=("scenes",), split="fresh")
+    ladders = Counter(dict(each.notes)["suite"] for each in probe_suite(plan) if each.name.endswith("-off0"))
+    assert ladders["ladder-more"] == 7
+    assert {ladders[f"ladder-{kind}"] for kind in ("colour", "larger", "count")} == {8}
+
+
 @pytest.mark.parametrize(
     ("other", "said"),
     [
@@ -86,6 +119,7 @@ def test_items_of_another_probe_suite_are_refused(other: dict[str, Any], said: s
     [
         (("stars",), "all", "domain: .*'stars'"),
         (("charts",), "fresh", "domain: 'charts' is held out"),
+        (("text",), "operators", "operators"),  # has no pairs there
         ((), "frsh", "split: .*'frsh'"),
     ],
 )

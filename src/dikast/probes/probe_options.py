@@ -11,9 +11,11 @@ class ProbeOptions:
 
     items: str = option("", help="Your items, instead of the standard suite of generated items.")
     domain: tuple[str, ...] = option(
-        (), commas=True, help="Domains of the generated items, comma-separated; each if none is named."
+        (),
+        commas=True,
+        help="Domains of the generated items, comma-separated; if none, all that the split has.",
     )
-    split: str = option("all", help="Split of the generated items.")
+    split: str = option("all", help="Split of the generated items, such as fresh or wordings.")
     only: tuple[str, ...] = option((), help="Run only this probe; repeat for several.")
     calls: int = option(2000, least=1, help="About how many questions to ask.")
     gate: bool = option(False, help="Exit with 4 if a probe finds a fault.")

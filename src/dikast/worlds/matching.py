@@ -14,6 +14,7 @@ from dikast.worlds.domains.scene_graph import legal
 from dikast.worlds.sample import Sample
 from dikast.worlds.sampling.rng import Stream
 from dikast.worlds.scoring.aspects import ASPECTS, NEVER
+from dikast.worlds.scoring.penalty import Spec
 from dikast.worlds.scoring.term_names import named_kinds
 from dikast.worlds.scoring.terms import WORDS, Term, draw_term, held_composition, held_pair, terms_cost
 from dikast.worlds.settings import Settings
@@ -29,13 +30,24 @@ def check_rows(settings: Settings, rows: str, others: bool) -> None:
     if settings.version < 4 or settings.responses > 1:
         raise UserError(f"{rows}: it needs rubrics of terms, and one response: use --version 4, not --pairs")
     if others:
-        told = "glossary, matching, reference, padding, blank, talk, quote, rubrics and only"
+        told = "glossary, matching, reference, padding, blank, silent, agreement, talk, quote, rubrics and only"
         raise UserError(f"{rows}: it has no lessons and no pictures, and stands alone: of {told} give no other")
 
 
 def in_aspects(term: Term) -> str:
     """A term in the words of aspects: kind, word, rule and weight, as in `colour star double 2`."""
     return f"{term.kind or 'all'} {term.word or 'all'} {term.rule} {term.weight}"
+
+
+def stated_rules(spec: Spec) -> list[str]:
+    """What each name in a rubric of terms means, and what a mistake costs by it; [] for other rubrics."""
+    if not spec.terms:
+        return []
+    whole = zip(spec.names, spec.weights, strict=True)
+    return [
+        *(f"Rule: {term.name}: {in_aspects(term)}" for term in spec.terms),
+        *(f"Rule: {called}: {name} {weight}" for called, (name, weight) in whole),
+    ]
 
 
 def named_in(claim: Claim) -> str:

@@ -158,7 +158,7 @@ def _rule(claim: Mapping[str, Any], spec: Mapping[str, Any]) -> str:
     words the sentence has; "" if that is not exactly one.
     """
     cost, off = claim.get("cost", 0), claim.get("severity", 0)
-    if not cost:
+    if not cost or "aspect" not in claim:  # of lessons that compare with a reference
         return ""
     if spec.get("entries"):
         return "on the list: 1"

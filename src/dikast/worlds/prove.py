@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from dikast.core.errors import UserError
+from dikast.core.errors import RunError, UserError
 from dikast.worlds.domains.image_edits import Retouched
 from dikast.worlds.domains.paraphrases import INJECTIONS
 from dikast.worlds.domains.protocol import DRAWN
@@ -28,6 +28,7 @@ from dikast.worlds.write import Written, write_samples
 
 CALLS = 2000  # for which the suite `probe` is made; with more calls it grows in proportion
 _ALL = {"domains": list(DOMAINS), "split": "all"}  # of folders that do not say
+_MOST_PAIRED = 4000  # pairs of rubrics that are tried for contrasts
 _LADDERS = {
     "scenes": ("colour", "size", "position", "relation", "count", "exists", "more", "larger", "completeness"),
     "text": ("age", "plus", "place"),
@@ -40,7 +41,7 @@ _LADDERS = {
 
 
 class Plan(NamedTuple):
-    """What a suite is made of; `times` as many items of each domain as are fewest."""
+    """What a suite is made of. times: how many times as many items of each domain as the smallest suite has."""
 
     seed: int = 0
     times: int = 1
@@ -72,27 +73,28 @@ def write_suite(name: str, out: str | Path, *, seed: int = 0, large: bool = Fals
 def write_probe_suite(out: Path, *, calls: int, seed: int = 0, domains: Sequence[str] = (), split: str = "all") -> None:
     """Write the suite `probe` for that many calls, of these domains (() for each that the split has) and this split.
 
-    Fewer domains give as many items in all. What is there stays, so that more calls later go on with the same items.
-    UserError for a domain or split that cannot be, and for a folder that holds a suite of other domains, split or seed.
+    Fewer domains give at least as many items in all. What is there stays, so that more calls later go on with the same
+    items. UserError for a domain or split that cannot be, and for a folder that holds anything else.
     """
     rules_of(split)
-    chosen = list(dict.fromkeys(domains)) or [domain for domain in DOMAINS if _has(domain, split)]
-    for domain in chosen:
-        Settings(domain=domain, split=split)
+    for domain in domains:
+        Settings(domain=domain, split=split, responses=2)  # the suite has pairs, too
+    chosen = [each for each in DOMAINS if (each in domains if domains else _has(each, split, responses=2))]
     about = {"suite": "probe", "seed": seed, "domains": chosen, "split": split}
     if not any(out.glob("items-*.jsonl")):  # a killed call leaves none
         times = math.ceil(math.ceil(calls / CALLS) * len(DOMAINS) / len(chosen))
         write_samples(probe_suite(Plan(seed, times, tuple(chosen), split)), out, {**about, "times": times})
         return
-    there = {**_ALL, **orjson.loads((out / "world.json").read_bytes())}
-    if other := [key for key in about if there[key] != about[key]]:
-        told = "; ".join(f"{key}: {there[key]}, not {about[key]}" for key in other)
+    note = out / "world.json"
+    there = {**_ALL, **(orjson.loads(note.read_bytes()) if note.exists() else {})}
+    if other := [key for key in about if there.get(key) != about[key]]:
+        told = "; ".join(f"{key}: {there.get(key)}, not {about[key]}" for key in other)
         raise UserError(f"out: {out} holds items of another suite ({told}); name a new folder")
 
 
-def _has(domain: str, split: str) -> bool:
+def _has(domain: str, split: str, responses: int = 1) -> bool:
     try:
-        Settings(domain=domain, split=split)
+        Settings(domain=domain, split=split, responses=responses)
     except UserError:
         return False
     return True
@@ -155,11 +157,14 @@ def _twins(plan: Plan) -> Part:
 
 
 def _contrast(plan: Plan) -> Part:
-    """The same response and scene under two rubrics that must score them differently."""
+    """The same response and scene under two rubrics that must score them differently. Where a split hardly has such
+    rubrics there are fewer.
+    """
     for domain, maker in plan.makers(4):
-        made, index = 0, 0
-        while made < 12 * plan.times:
-            index += 1
+        made = 0
+        for index in range(1, _MOST_PAIRED * plan.times):
+            if made == 12 * plan.times:
+                break
             one, other = maker.sample(2 * index), maker.sample(2 * index + 1)
             turned = replace(one, spec=other.spec)
             spoken = {claim.aspect for claim in one.responses[0].claims}
@@ -174,11 +179,15 @@ def _contrast(plan: Plan) -> Part:
 
 
 def _ladders(plan: Plan) -> Part:
-    """One claim increasingly far off, everything else correct."""
+    """One claim increasingly far off, everything else correct. Of kinds that a split hardly draws there are fewer."""
     for domain, maker in plan.makers(5):
         for kind in _LADDERS.get(domain, ()):
             for i in range(4 * plan.times):
-                for rung in maker.ladder(i, kind):
+                try:
+                    rungs = maker.ladder(i, kind)
+                except RunError:
+                    continue
+                for rung in rungs:
                     yield replace(rung, name=f"off{dict(rung.notes)['rung']}"), f"ladder-{kind}", f"{domain}{i}"
 
 

@@ -1,11 +1,11 @@
 """Lessons: training data of worlds for small judges.
 
-There are four kinds. A lesson is an item with worked gold feedback: every claim, the evidence for or against it, the
+There are several kinds. A lesson is an item with worked gold feedback: every claim, the evidence for or against it, the
 finding, its cost and the running total, then the points lost by the response as a whole, then the total. A small model
 needs supervision this close to each claim, and with the evidence first a finding only requires comparing words. Talk
 is about the picture alone: what is in each of its cells (look-and-say), or where each shape is (look-and-find). The
 evidence in lessons about scenes uses the same words as talk. The glossary is about the names in rubrics alone, and
-matching about comparing findings with rules.
+matching about comparing findings with rules. Lessons of `answer_lessons` are not decided by what is shown.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,6 +20,7 @@ from dikast.core.item import Item, item_to
 from dikast.core.machine.worker_pool import worker_pool
 from dikast.core.part import Text
 from dikast.core.records import write_records
+from dikast.worlds.answer_lessons import agreement, silent
 from dikast.worlds.domains.paraphrases import NEUTRAL
 from dikast.worlds.domains.protocol import DRAWN, Claim
 from dikast.worlds.domains.scene_graph import Scene, Thing, corner_cell, unnamed
@@ -28,7 +29,7 @@ from dikast.worlds.domains.vocabulary import SHAPES
 from dikast.worlds.drills import check_drill, drilled
 from dikast.worlds.glossary import glossary
 from dikast.worlds.make import Maker
-from dikast.worlds.matching import NOT_WEIGHED, check_rows, checks, in_aspects, matching, named_in
+from dikast.worlds.matching import NOT_WEIGHED, check_rows, checks, matching, named_in, stated_rules
 from dikast.worlds.sample import Graded, Sample
 from dikast.worlds.sampling.response import Response, Sentence
 from dikast.worlds.sampling.rng import Stream
@@ -41,6 +42,7 @@ from dikast.worlds.write import Written, prepared, write_pictures
 ASK_TALK = "Say what is in each cell."
 ASK_FIND = "Find"
 
+_OTHERS = 10**6  # so much later comes the sample whose statements another is compared with
 _MOST_LOOKED = 50  # samples that are drawn for each different rubric
 
 
@@ -53,7 +55,7 @@ def worked(sample: Sample, which: int = 0, *, quote: bool = False) -> str:
     """
     gold = sample.gold()
     one = gold if len(sample.responses) == 1 else gold["responses"][which]
-    lines, total = _rules(sample.spec) if quote else [], 0
+    lines, total = stated_rules(sample.spec) if quote else [], 0
     claims, found = sample.responses[which].claims, sample.graded[which].findings
     checked = checks(claims, [finding.metric for finding in found], sample.spec.terms) if quote else [""] * len(claims)
     for claim, stated, finding, said in zip(one["claims"], claims, found, checked, strict=True):
@@ -73,17 +75,6 @@ def worked(sample: Sample, which: int = 0, *, quote: bool = False) -> str:
         total += lost
         lines.append(f"{name}: {said}" + (f", {lost} lost, {total} in all" if lost else ""))
     return "\n".join([*lines, f"Lost: {total}"])
-
-
-def _rules(spec: Spec) -> list[str]:
-    """What each name in a rubric of terms means, and what a mistake costs by it."""
-    if not spec.terms:
-        return []
-    whole = zip(spec.names, spec.weights, strict=True)
-    return [
-        *(f"Rule: {term.name}: {in_aspects(term)}" for term in spec.terms),
-        *(f"Rule: {called}: {name} {weight}" for called, (name, weight) in whole),
-    ]
 
 
 def names_for(claim: Claim, spec: Spec) -> list[str]:
@@ -269,6 +260,8 @@ def write_lessons(
     reference: int = 0,
     padding: int = 0,
     blank: int = 0,
+    silent: int = 0,
+    agreement: int = 0,
     only_talk: bool = False,
     only_glossary: bool = False,
     only_matching: bool = False,
@@ -280,37 +273,47 @@ def write_lessons(
 ) -> Written:
     """Write lessons 0 to n - 1 to `out`: `items-00000.jsonl` ... (`talk-00000.jsonl` ...), pictures, `world.json`.
 
-    reference, padding, blank: percent of the lessons that have one, are `padded`, and are `blanked`. rubrics: how many
-    different ones the lessons have between them, each lesson one of these by chance, from version 4 on one that weighs
-    a claim of the response; 0 is as many as the world draws. only: all lessons are `drilled` in this kind of claim.
-    only_talk, only_glossary, only_matching: rows of `talk`, of the `glossary` or of `matching` in place of lessons. The
-    number of workers changes nothing. UserError for settings that cannot be met, for talk or blanks of anything but
-    scenes, and for a folder that holds something else.
+    reference, padding, blank, silent, agreement: percent of the lessons that have one, are `padded`, are `blanked`, say
+    nothing (`silent`), and compare a response with a reference (`agreement`). rubrics: how many different ones the
+    lessons have between them, each lesson one of these by chance, from version 4 on one that weighs a claim of the
+    response; 0 is as many as the world draws. only: all lessons are `drilled` in this kind of claim. only_talk,
+    only_glossary, only_matching: rows of `talk`, of the `glossary` or of `matching` in place of lessons. The number of
+    workers changes nothing. UserError for what cannot be met, and for a folder that holds something else.
     """
     if n < 1 or workers < 1 or shard < 1:
         raise UserError(f"n, workers and shard: must be 1 or more, got {n}, {workers} and {shard}")
-    for name, percent in (("reference", reference), ("padding", padding), ("blank", blank)):
+    odd = {
+        name: percent for name, percent in (("blank", blank), ("silent", silent), ("agreement", agreement)) if percent
+    }
+    for name, percent in {"reference": reference, "padding": padding, **odd}.items():
         if not 0 <= percent <= 100:
             raise UserError(f"{name}: expected a percentage from 0 to 100, got {percent}")
+    if silent + agreement > 100:
+        raise UserError(f"silent and agreement: {silent} and {agreement} percent are more than all lessons")
+    if (silent or agreement) and (settings.responses > 1 or settings.domain in DRAWN or only_talk or only or rubrics):
+        raise UserError(
+            f"{list(odd)[-1]}: it needs lessons about one response in words, with rubrics as drawn: leave out pairs,"
+            f" talk, only, rubrics, and the domains {' and '.join(DRAWN)}"
+        )
     if only_talk and settings.domain != "scenes":
         raise UserError(f"talk: only the domain 'scenes' has rows of talk, not {settings.domain!r}")
     if blank and settings.domain != "scenes":
         raise UserError(f"blank: only the domain 'scenes' has empty pictures, not {settings.domain!r}")
     if only:
         check_drill(settings, only, only_talk)
-    others = bool(reference or padding or blank or only_talk or quote or rubrics or only)
+    others = bool(reference or padding or odd or only_talk or quote or rubrics or only)
     without = "glossary" if only_glossary else "matching" if only_matching else ""  # rows that need no lesson
     if without:
         check_rows(settings, without, others or (only_glossary and only_matching))
     about: dict[str, Any] = {"only": only} if only else {}
     about |= {"lessons": 1, "reference": reference, "padding": padding, "talk": only_talk, "n": n, "shard": shard}
     about |= {"quote": QUOTED} if quote else {}
-    about |= {"blank": blank} if blank else {}
+    about |= odd
     about |= {without: 2} if without else {}
     about |= {"different rubrics": rubrics} if rubrics else {}
     shared = _first_rubrics(settings, rubrics) if rubrics else ()
     with prepared(out, {**settings.to_json(), **about, "version": settings.generator}) as folder:
-        shares = _Shares(reference, padding, blank, quote, shared, only)
+        shares = _Shares(reference, padding, blank, silent, agreement, quote, shared, only)
         rows = {"glossary": glossary, "matching": matching}.get(without, talk if only_talk else None)
         task = partial(_shard, settings, folder, n, shard, shares, rows)
         starts = range(0, n, shard)
@@ -324,13 +327,15 @@ _Rows = Callable[[Sample], dict[str, Any]]
 
 
 class _Shares(NamedTuple):
-    """Percent of the lessons that have a reference, are padded, and are blanked; whether they quote the rubric; the
-    rubrics that they have, () for those that are drawn with them; the kind that all of their claims are of, if any.
+    """Percent of the lessons of each sort; whether they quote the rubric; the rubrics that they have, () for those that
+    are drawn with them; the kind that all of their claims are of, if any.
     """
 
     reference: int
     padding: int
-    blank: int = 0
+    blank: int
+    silent: int
+    agreement: int
     quote: bool = False
     rubrics: tuple[Spec, ...] = ()
     only: str = ""
@@ -362,11 +367,13 @@ def _shard(
     maker = Maker(settings)
     path = folder / f"{'talk' if rows else 'items'}-{start // shard:05d}.jsonl"
     samples = (maker.sample(index) for index in range(start, min(n, start + shard)))
-    write_records(path, _records(samples, folder, shares, rows))
+    write_records(path, _records(samples, Maker(settings), folder, shares, rows))
     return path
 
 
-def _records(samples: Iterable[Sample], folder: Path, shares: _Shares, rows: _Rows | None) -> Iterator[dict[str, Any]]:
+def _records(
+    samples: Iterable[Sample], others: Maker, folder: Path, shares: _Shares, rows: _Rows | None
+) -> Iterator[dict[str, Any]]:
     before = ""
     for sample in samples:
         if rows in (None, talk) and (not sample.shown or sample.shown != before):
@@ -384,4 +391,10 @@ def _records(samples: Iterable[Sample], folder: Path, shares: _Shares, rows: _Ro
                 write_pictures(made, folder)
             if shares.rubrics:
                 made = replace(made, spec=Stream("rubrics", *key).pick(_about(made, shares.rubrics)), rivals=())
-            yield item_to(lesson(made, reference=drawn, quote=shares.quote))
+            item, odd = lesson(made, reference=drawn, quote=shares.quote), Stream("odd", *key).below(100)
+            if odd < shares.agreement:
+                other = others.sample(sample.index + _OTHERS)
+                item = agreement(made, other, Stream("agreement", *key)) or item
+            elif odd < shares.agreement + shares.silent:
+                item = silent(item, made, Stream("silent", *key), quote=shares.quote)
+            yield item_to(item)

@@ -117,6 +117,14 @@ def teach(
     blank: Annotated[
         int, typer.Option("--blank", help="Percent of lessons about an empty picture: nothing said of it is there.")
     ] = 0,
+    silent: Annotated[
+        int,
+        typer.Option("--silent", help="Percent of lessons whose response says nothing: it gets the worst label."),
+    ] = 0,
+    agreement: Annotated[
+        int,
+        typer.Option("--agreement", help="Percent of lessons that compare the response with a reference alone."),
+    ] = 0,
     only: Annotated[
         str,
         typer.Option(
@@ -142,8 +150,8 @@ def teach(
         form=form, version=version, rubrics=rubrics,
     )  # fmt: skip
     written = write_lessons(
-        settings, n, out, reference=reference, padding=padding, blank=blank, only_talk=talk, only_glossary=glossary,
-        only_matching=matching, quote=quote, only=only, workers=workers,
+        settings, n, out, reference=reference, padding=padding, blank=blank, silent=silent, agreement=agreement,
+        only_talk=talk, only_glossary=glossary, only_matching=matching, quote=quote, only=only, workers=workers,
     )  # fmt: skip
     echo(f"{written.items} lessons in {out}")
 
