@@ -83,7 +83,7 @@ def test_agreement_follows_the_reference_and_nothing_else(tmp_path: Path) -> Non
         lost = [int(n) for n in re.findall(r"Finding: wrong, 1 lost, (\d+) in all", each.gold["feedback"])]
         assert lost == list(range(1, len(lost) + 1))
         assert lines[-1] == f"Lost: {len(lost)} of {len(claims)}"
-        assert each.meta["needs"] == "text"  # no copy with a grey picture gets the worst label
+        assert each.meta["needs"] == "reference"
     assert {0, 1} < shares
     assert reworded > 50
 
@@ -131,7 +131,11 @@ def test_shares_that_cannot_be_are_refused(shares: dict[str, Any], said: str, tm
 
 def test_a_sheet_shows_lessons_of_agreement(tmp_path: Path) -> None:
     write_lessons(Settings(), 12, tmp_path / "world", agreement=100)
-    assert "Grade" in peek(tmp_path / "world", tmp_path / "sheet", n=12)[0].read_text("utf-8")
+    page = peek(tmp_path / "world", tmp_path / "sheet", n=12)[0].read_text("utf-8")
+    [file] = (tmp_path / "world").glob("items-*.jsonl")
+    claims = [claim["text"] for item in read_items(str(file)) for claim in item.gold["claims"]]
+    assert len(claims) > 24
+    assert [text for text in claims if text not in page] == []
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ from typing import Any
 import orjson
 import pytest
 
-from dikast.core.errors import UserError
+from dikast.core.errors import RunError, UserError
 from dikast.worlds.domains.registry import DOMAINS
 from dikast.worlds.make import Maker
-from dikast.worlds.prove import Plan, probe_suite, suite, write_probe_suite, write_suite
+from dikast.worlds.prove import Plan, domains_with_pairs, probe_suite, suite, write_probe_suite, write_suite
 from dikast.worlds.sample import Sample
 from dikast.worlds.sampling.held_out import SPLITS
 from dikast.worlds.settings import Settings
@@ -80,21 +80,27 @@ def test_items_of_anything_else_are_no_suite(tmp_path: Path) -> None:
         write_probe_suite(tmp_path, calls=1)
 
 
-def has_pairs(domain: str, split: str) -> bool:
-    try:
-        Settings(domain=domain, split=split, responses=2)
-    except UserError:
-        return False
-    return True
+def test_domains_without_pairs_in_a_split_have_no_probes_there() -> None:
+    assert domains_with_pairs("all") == list(DOMAINS)
+    assert set(DOMAINS) - set(domains_with_pairs("fresh")) == {"charts"}  # held out
+    assert not {"text", "plates", "clips"} & set(domains_with_pairs("operators"))
+
+
+def test_what_a_split_does_not_draw_has_no_ladder() -> None:
+    # of 5,000 drafts of fresh scenes for item 6 none has a comparison of numbers whose every rung can be drawn
+    with pytest.raises(RunError, match="no ladder of 'more' for item 6"):
+        Maker(Settings(split="fresh", seed=10, form=0, edits=False)).ladder(6, "more")
+    plan = Plan(seed=5, times=2, domains=("scenes",), split="fresh")
+    ladders = Counter(dict(each.notes)["suite"] for each in probe_suite(plan) if each.name.endswith("-off0"))
+    assert ladders["ladder-more"] == 7
+    assert {ladders[f"ladder-{kind}"] for kind in ("colour", "larger", "count")} == {8}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("split", sorted(SPLITS))
 def test_every_split_has_probes(split: str) -> None:
-    domains = [domain for domain in DOMAINS if has_pairs(domain, split)]
-    found = Counter(
-        dict(sample.notes)["suite"] for sample in probe_suite(Plan(domains=tuple(domains[:2]), split=split))
-    )
+    plan = Plan(domains=tuple(domains_with_pairs(split)[:2]), split=split)
+    found = Counter(dict(sample.notes)["suite"] for sample in probe_suite(plan))
     assert {"swap", "edits", "evidence"} <= found.keys()
 
 

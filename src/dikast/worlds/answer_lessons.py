@@ -73,10 +73,10 @@ def agreement(sample: Sample, other: Sample, rng: Stream) -> Item | None:
     about, known, instead = rng.pick(
         ((sample, own, theirs), (sample, own, [*sample.responses[0].claims, *theirs]), (other, theirs, own))
     )
-    foreign = [claim for claim in rng.shuffled(list(instead)) if corrected(claim, about.graph) != claim]
+    foreign = [claim for claim in rng.shuffled(list(dict.fromkeys(instead))) if corrected(claim, about.graph) != claim]
     agrees = rng.pick((0, 100, 50, 50)) if foreign else 100
     known = rng.shuffled(known)[: max(len(foreign), 1)] if agrees < 100 else known
-    said = [one if rng.chance(agrees) else other for one, other in zip(known, [*foreign, *known], strict=False)]
+    said = [true if rng.chance(agrees) else not_so for true, not_so in zip(known, [*foreign, *known], strict=False)]
     voice = rng.below(4)
     again = rng.below(4) if rng.chance(30) else voice
     told = {claim: sample.domain.say(claim, voice) for claim in known}
@@ -99,7 +99,7 @@ def agreement(sample: Sample, other: Sample, rng: Stream) -> Item | None:
         reference=(Text(" ".join(told.values())),),
         rubric=Rubric("agreement", rng.pick(_OPENINGS), scale, tuple(levels)),
         gold={"score": scale.value(label), "label": label, "claims": claims, "feedback": "\n".join(lines)},
-        meta={key: item.meta[key] for key in ("version", "domain", "split", "seed", "index")} | {"needs": "text"},
+        meta={key: item.meta[key] for key in ("version", "domain", "split", "seed", "index")} | {"needs": "reference"},
     )
 
 

@@ -79,7 +79,7 @@ def write_probe_suite(out: Path, *, calls: int, seed: int = 0, domains: Sequence
     rules_of(split)
     for domain in domains:
         Settings(domain=domain, split=split, responses=2)  # the suite has pairs, too
-    chosen = [each for each in DOMAINS if (each in domains if domains else _has(each, split, responses=2))]
+    chosen = [each for each in DOMAINS if each in domains] or domains_with_pairs(split)
     about = {"suite": "probe", "seed": seed, "domains": chosen, "split": split}
     if not any(out.glob("items-*.jsonl")):  # a killed call leaves none
         times = math.ceil(math.ceil(calls / CALLS) * len(DOMAINS) / len(chosen))
@@ -90,6 +90,11 @@ def write_probe_suite(out: Path, *, calls: int, seed: int = 0, domains: Sequence
     if other := [key for key in about if there.get(key) != about[key]]:
         told = "; ".join(f"{key}: {there.get(key)}, not {about[key]}" for key in other)
         raise UserError(f"out: {out} holds items of another suite ({told}); name a new folder")
+
+
+def domains_with_pairs(split: str) -> list[str]:
+    """The domains of which the split has pairs, as the suite `probe` needs them."""
+    return [domain for domain in DOMAINS if _has(domain, split, responses=2)]
 
 
 def _has(domain: str, split: str, responses: int = 1) -> bool:

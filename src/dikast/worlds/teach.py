@@ -289,7 +289,7 @@ def write_lessons(
         if not 0 <= percent <= 100:
             raise UserError(f"{name}: expected a percentage from 0 to 100, got {percent}")
     if silent + agreement > 100:
-        raise UserError(f"silent and agreement: {silent} and {agreement} percent are more than all lessons")
+        raise UserError(f"silent and agreement: {silent} and {agreement} percent are more than all lessons: lower one")
     if (silent or agreement) and (settings.responses > 1 or settings.domain in DRAWN or only_talk or only or rubrics):
         raise UserError(
             f"{list(odd)[-1]}: it needs lessons about one response in words, with rubrics as drawn: leave out pairs,"

@@ -305,8 +305,16 @@ MISTAKES = [
     ("rubric show helpfulnes", "there is no such rubric file", "did you mean 'helpfulness'?"),
     ("rubric lint qa.csv", "a rubric is a mapping", "such as criterion:"),
     ("format show absolut", "no built-in format of that name", "did you mean 'absolute'?"),
-    (f"probe --judge mock:constant --items i.jsonl --split fresh {R} --out p", "domain and split", "leave out items"),
-    (f"probe --judge mock:constant --items i.jsonl --domain text {R} --out p", "domain and split", "leave out items"),
+    (
+        f"probe --judge mock:constant --items i.jsonl --split fresh {R} --out p",
+        "--domain and --split",
+        "leave out --items",
+    ),
+    (
+        f"probe --judge mock:constant --items i.jsonl --domain text {R} --out p",
+        "--domain and --split",
+        "leave out --items",
+    ),
     (f"probe --judge mok:constant {R} --out p", "unknown scheme 'mok'", "did you mean 'mock'?"),
     ("replay nowhere --out r", "not a run that can be replayed", "run the command that made it again"),
     ("annotate nowhere --out a", "cannot be opened", "fix the path"),

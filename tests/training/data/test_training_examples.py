@@ -76,6 +76,8 @@ def test_references_are_dropped_and_levels_permuted_as_often_as_asked() -> None:
     assert all("The cat." in text(each) for each in made(items, ("absolute",)))
     dropped = sum("The cat." not in text(each) for each in made(items, ("absolute",), Augment(drop_reference=0.3)))
     assert 35 < dropped < 85  # 60 +- 4 x 6.5
+    decisive = [one(i, meta={"needs": "reference"}) for i in range(20)]  # without it the label would be wrong
+    assert all("The cat." in text(each) for each in made(decisive, ("absolute",), Augment(drop_reference=1.0)))
     orders = Counter(
         tuple(sorted(("- 1: no", "- 3: partly", "- 5: yes"), key=text(each).index))
         for each in made(items, ("absolute",), Augment(permute_levels=1.0))

@@ -36,7 +36,7 @@ def probe(
     for limit in () if shown.quiet else judge_limits(judge):
         echo(limit, err=True)
     if items and (asked.domain or asked.split != ProbeOptions().split):
-        raise UserError("domain and split: these choose generated items; leave them out, or leave out items")
+        raise UserError("--domain and --split choose generated items: leave them out, or leave out --items")
     if not items:
         from dikast.worlds.prove import write_probe_suite
 

@@ -171,7 +171,8 @@ class Asker:
     ) -> Example:
         augment = self._config.augment
         gold = gold_of(item, rubric, responses)
-        if item.reference and rng.random() < augment.drop_reference and not (own and own.scores_reference):
+        decisive = item.meta.get("needs") == "reference" or (own and own.scores_reference)
+        if item.reference and rng.random() < augment.drop_reference and not decisive:
             item = replace(item, reference=None)
         if rubric.levels and rng.random() < augment.permute_levels:
             order = rng.permutation(len(rubric.levels))
