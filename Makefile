@@ -214,11 +214,11 @@ scout-twins: .venv/ready
 	  for stage in 5-rules 6-more 7-compare 8-even 9-names 10-again 11-match 12-rules; do \
 	  $(TWO) --config build/scout/twins/$$twin/$$stage.yaml || exit 1; done; done
 
-# Twins that go on from the weights of `scout`, which have seen everything: each takes 300 steps of its last stage, taught
-# the label alone or with one input hidden. They are judged with the same input hidden (`--hide` of the benchmark).
-# The rubric-blind one has not been trained so far.
+# Twins that go on from the weights of `scout`, which have seen everything: each takes 300 steps of a stage with lessons of
+# every kind, taught the label alone or with one input hidden. They are judged with the same input hidden (`--hide` of the
+# benchmark). The rubric-blind one has not been trained so far.
 scout-twins-short: .venv/ready
-	$(BIN)/python -m benchmarks.twins $(TWINS) --going-on build/scout/model --steps 300 --out build/scout/twins-short
+	$(BIN)/python -m benchmarks.twins $(TWINS) --going-on build/scout/model --stage 12-rules --steps 300 --out build/scout/twins-short
 	for twin in $(TWINS); do $(TWO) --config build/scout/twins-short/$$twin/12-rules.yaml || exit 1; done
 
 # `scout` on one GPU, larger and on every domain; never run so far. Each piece stops after eight minutes

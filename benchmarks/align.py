@@ -156,7 +156,7 @@ def policy_of(out: Path, budget: Budget, seed: int) -> Path:
         return folder / "sft" / "model"
     talk, answers = out / "data" / "talk", out / "data" / "answers.jsonl"
     if not answers.is_file():
-        write_lessons(Settings(domain="scenes", seed=_SEEDS["talk"]), budget.talk, talk, only_talk=True)
+        write_lessons(Settings(domain="scenes", seed=_SEEDS["talk"]), budget.talk, talk, instead="talk")
         items = read_items(str(world(out, "responses", budget.responses, budget)))
         write_records(answers, (_answer(item, answers.parent / "responses") for item in items))
     true = out / "data" / "true.jsonl"

@@ -7,7 +7,8 @@ picture, `response-blind` one sentence in the place of every response, `rubric-b
 nothing, in the place of every rubric. `untrained` is the model before its first step.
 
 `python -m benchmarks.twins rubric-blind` writes that one alone. With `--going-on build/scout/model --steps 300` twins
-start from these weights, which have learnt all that `scout` has, and take that many steps of its last stage.
+start from these weights, which have learnt all that `scout` has, and take that many steps of its last stage, or of
+another (`--stage 12-rules`).
 """
 
 import argparse
@@ -40,10 +41,10 @@ def stages() -> Course:
     return found
 
 
-def last_stage(model: Path, steps: int) -> Course:
-    """The last stage alone, from other weights and with that many steps."""
-    *_, told = stages()
-    return [told | {"model": str(model.resolve()), "steps": steps}]
+def one_stage(model: Path, steps: int, name: str = "") -> Course:
+    """One stage alone, by default the last, from other weights and with that many steps."""
+    found = {told["out"]: told for told in stages()}
+    return [found[name or [*found][-1]] | {"model": str(model.resolve()), "steps": steps}]
 
 
 def _found(path: str) -> str:
@@ -114,11 +115,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.twins", description=__doc__)
     parser.add_argument("twins", nargs="*", help=", ".join(TWINS))
     parser.add_argument("--going-on", type=Path, help="a model: twins start from its weights, for the last stage alone")
-    parser.add_argument("--steps", type=int, default=300, help="with --going-on")
+    parser.add_argument("--steps", type=int, help="with --going-on: so many, 300 if not given")
     parser.add_argument("--out", type=Path, default=Path("build/scout/twins"))
+    parser.add_argument("--stage", default="", help="with --going-on: the recipe's name, the last one's if not given")
     given = parser.parse_args()
+    if (given.steps is not None or given.stage) and not given.going_on:
+        parser.error("--steps and --stage: all stages are taken, with the steps of their recipes; give --going-on, too")
     for name in given.twins or [each for each in TWINS if each != "untrained" or not given.going_on]:
-        course = last_stage(given.going_on, given.steps) if given.going_on else stages()
+        course = one_stage(given.going_on, given.steps or 300, given.stage) if given.going_on else stages()
         (place := given.out / name).mkdir(parents=True, exist_ok=True)
         TWINS[name](place, course)
         print(place)

@@ -68,13 +68,11 @@ def test_a_recipe_runs_from_worlds_to_a_judge(name: str, target: str, size: str,
             domain=known, seed=1, responses=2 if pairs else 1, version=4 if composed else 3, form=0 if only else 20
         )
         if first in ("names", "rules", "matching"):
-            write_lessons(
-                settings, 6, data / folder, only_glossary=first != "matching", only_matching=first == "matching"
-            )
+            write_lessons(settings, 6, data / folder, instead="matching" if first == "matching" else "glossary")
             continue
         write_lessons(
-            settings, 6, data / folder, reference=25, padding=50, only_talk=first == "talk", only=only,
-            quote=composed or "quoted" in folder,
+            settings, 6, data / folder, reference=25, padding=50, instead=first if first == "talk" else "",
+            only=only, quote=composed or "quoted" in folder,
         )  # fmt: skip
     later = [load_config(recipes / f"{each}.yaml") for each in re.findall(r"--later \S+/([\w-]+)\.yaml", commands)]
     assert later

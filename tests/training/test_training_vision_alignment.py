@@ -27,7 +27,7 @@ SHAPE = Shape(width=64, layers=1, heads=2, inner=32, seeing_layers=1, vocabulary
 
 @pytest.fixture
 def config(tmp_path: Path) -> Config:
-    write_lessons(Settings(seed=3), 60, tmp_path / "talk", only_talk=True)
+    write_lessons(Settings(seed=3), 60, tmp_path / "talk", instead="talk")
     return _config(tmp_path, data=[{"talk": ["talk/talk-*.jsonl"]}])
 
 

@@ -120,7 +120,7 @@ def test_the_reference_decides_and_not_what_is_shown() -> None:
     ("shares", "said"),
     [
         ({"silent": 60, "agreement": 41}, "silent and agreement: 60 and 41 percent are more than all lessons"),
-        ({"silent": 5, "only_talk": True}, "silent: it needs lessons about one response in words"),
+        ({"silent": 5, "instead": "talk"}, "silent: it needs lessons about one response in words"),
         ({"agreement": 5, "only": "colour"}, "agreement: it needs lessons about one response in words"),
     ],
 )

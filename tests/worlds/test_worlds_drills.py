@@ -79,7 +79,7 @@ def test_what_cannot_be_drilled_is_told(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="only: there is no 'count': colour, size, texture, number, sum, list"):
         write_lessons(Settings(), 2, tmp_path, only="count")
     with pytest.raises(UserError, match="only: talk has no responses"):
-        write_lessons(Settings(form=0), 2, tmp_path, only="size", only_talk=True)
+        write_lessons(Settings(form=0), 2, tmp_path, only="size", instead="talk")
     with pytest.raises(UserError, match="claims: what is shown sets how many there are of one kind"):
         write_lessons(Settings(form=0, claims=(2, 3)), 2, tmp_path, only="size")
     with pytest.raises(UserError, match="form: where responses state one kind of claim alone"):

@@ -19,7 +19,7 @@ from dikast.worlds.teach import write_lessons
 
 
 def rows_of(folder: Path, settings: Settings, n: int = 200) -> list[dict[str, str]]:
-    (file,) = write_lessons(settings, n, folder, only_glossary=True).files
+    (file,) = write_lessons(settings, n, folder, instead="glossary").files
     return [json.loads(line) for line in file.read_text().splitlines()]
 
 
@@ -62,7 +62,7 @@ def test_a_glossary_is_talk_without_pictures(tmp_path: Path) -> None:
 def test_the_number_of_workers_does_not_change_a_glossary(tmp_path: Path) -> None:
     settings = Settings("text", seed=3, version=4)
     one, two = (
-        write_lessons(settings, 40, tmp_path / str(workers), only_glossary=True, workers=workers, shard=20).files
+        write_lessons(settings, 40, tmp_path / str(workers), instead="glossary", workers=workers, shard=20).files
         for workers in (1, 2)
     )
     assert len(one) == 2
@@ -73,10 +73,10 @@ def test_what_cannot_have_a_glossary_is_refused(tmp_path: Path) -> None:
     out = tmp_path / "names"
     for settings in (Settings(version=3), Settings(version=4, responses=2)):
         with pytest.raises(UserError, match=r"glossary: .*--version 4"):
-            write_lessons(settings, 10, out, only_glossary=True)
-    for others in ({"only_talk": True}, {"reference": 25}, {"quote": True}, {"padding": 5}, {"blank": 5}):
-        with pytest.raises(UserError, match=r"glossary: .* stands alone: of .* no other"):
-            write_lessons(Settings(version=4), 10, out, only_glossary=True, **others)
+            write_lessons(settings, 10, out, instead="glossary")
+    for others in ({"reference": 25}, {"quote": True}, {"padding": 5}, {"blank": 5}):
+        with pytest.raises(UserError, match="glossary: it has no lessons and no pictures: leave out reference, "):
+            write_lessons(Settings(version=4), 10, out, instead="glossary", **others)
     assert not out.exists()
 
 

@@ -23,7 +23,7 @@ from dikast.worlds.teach import write_lessons
 
 
 def rows_of(folder: Path, settings: Settings, n: int = 200) -> list[dict[str, str]]:
-    (file,) = write_lessons(settings, n, folder, only_matching=True).files
+    (file,) = write_lessons(settings, n, folder, instead="matching").files
     return [json.loads(line) for line in file.read_text().splitlines()]
 
 
@@ -121,7 +121,7 @@ def test_every_world_has_such_rows(domain: str, split: str) -> None:
 def test_rows_are_talk_without_pictures_whatever_the_number_of_workers(tmp_path: Path) -> None:
     settings = Settings("text", seed=3, version=4)
     one, two = (
-        write_lessons(settings, 40, tmp_path / str(workers), only_matching=True, workers=workers, shard=20).files
+        write_lessons(settings, 40, tmp_path / str(workers), instead="matching", workers=workers, shard=20).files
         for workers in (1, 2)
     )
     assert [file.read_bytes() for file in one] == [file.read_bytes() for file in two]
@@ -136,12 +136,10 @@ def test_what_cannot_have_such_rows_is_refused(tmp_path: Path) -> None:
     out = tmp_path / "rows"
     for settings in (Settings(version=3), Settings(version=4, responses=2)):
         with pytest.raises(UserError, match=r"matching: .*--version 4"):
-            write_lessons(settings, 10, out, only_matching=True)
-    for others in ({"only_talk": True}, {"reference": 25}, {"quote": True}, {"only_glossary": True}, {"blank": 5}):
-        with pytest.raises(
-            UserError, match=r"(matching|glossary): .* stands alone: of glossary, matching, .* no other"
-        ):
-            write_lessons(Settings(version=4), 10, out, only_matching=True, **others)
+            write_lessons(settings, 10, out, instead="matching")
+    for others in ({"reference": 25}, {"quote": True}, {"blank": 5}):
+        with pytest.raises(UserError, match="matching: it has no lessons and no pictures: leave out reference, "):
+            write_lessons(Settings(version=4), 10, out, instead="matching", **others)
     assert not out.exists()
 
 

@@ -287,7 +287,11 @@ def test_the_command_sets_how_many_claims_a_response_makes(tmp_path: Path) -> No
 
 def test_what_cannot_be_taught_is_told(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="only the domain 'scenes' has rows of talk, not 'text'"):
-        write_lessons(Settings(domain="text"), 2, tmp_path, only_talk=True)
+        write_lessons(Settings(domain="text"), 2, tmp_path, instead="talk")
+    with pytest.raises(UserError, match="instead: there are rows of talk, glossary, matching, not of 'songs'"):
+        write_lessons(Settings(), 2, tmp_path, instead="songs")
+    both = CliRunner().invoke(app, ["world", "teach", "--talk", "--matching", "--out", str(tmp_path / "both")])
+    assert str(both.exception) == "--talk and --matching: use one of them"
     with pytest.raises(UserError, match="from 0 to 100"):
         write_lessons(Settings(), 2, tmp_path, reference=101)
     with pytest.raises(UserError, match="padding: expected a percentage from 0 to 100, got -1"):

@@ -84,11 +84,12 @@ def test_a_twin_goes_through_every_stage_that_grades(lessons: Path) -> None:
 
 def test_a_twin_can_go_on_from_other_weights(lessons: Path) -> None:
     (folder := lessons / "twin").mkdir()
-    twins.response_blind(folder, twins.last_stage(lessons / "model", 7))
+    twins.response_blind(folder, twins.one_stage(lessons / "model", 7))
     (written,) = folder.glob("*.yaml")
     told = yaml.safe_load(written.read_text("utf-8"))
     assert (written.stem, told["model"], told["steps"]) == ("10-again", str(lessons / "model"), 7)
     assert {path.name for path in folder.iterdir() if path.is_dir()} == {"rubrics", *OTHERS}
+    assert [told["out"] for told in twins.one_stage(lessons / "model", 7, "2-grade")] == ["2-grade"]
 
 
 def test_frames_and_pictures_that_are_responses_are_grey_too(lessons: Path) -> None:

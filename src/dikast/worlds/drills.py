@@ -26,7 +26,7 @@ _CLAIMS = 4  # about notes, at most
 _GIVEN = 6  # people with an age, letters with a number: at least so many
 
 
-def check_drill(settings: Settings, kind: str, only_talk: bool) -> None:
+def check_drill(settings: Settings, kind: str, *, talk: bool) -> None:
     """UserError where no lesson of such a world can be drilled in such a claim."""
     told = [name for names in _KINDS.values() for name in names]
     if kind not in told:
@@ -38,7 +38,7 @@ def check_drill(settings: Settings, kind: str, only_talk: bool) -> None:
         raise UserError("version: checklists of version 3 list sums in one order of numbers: 'sum' needs 4")
     if settings.claims:
         raise UserError("claims: what is shown sets how many there are of one kind alone: leave it out")
-    if only_talk:
+    if talk:
         raise UserError("only: talk has no responses, which could state one kind of claim alone")
     if settings.form:
         raise UserError(

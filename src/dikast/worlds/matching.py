@@ -30,8 +30,8 @@ def check_rows(settings: Settings, rows: str, others: bool) -> None:
     if settings.version < 4 or settings.responses > 1:
         raise UserError(f"{rows}: it needs rubrics of terms, and one response: use --version 4, not --pairs")
     if others:
-        told = "glossary, matching, reference, padding, blank, silent, agreement, talk, quote, rubrics and only"
-        raise UserError(f"{rows}: it has no lessons and no pictures, and stands alone: of {told} give no other")
+        told = "reference, padding, blank, silent, agreement, quote, rubrics and only"
+        raise UserError(f"{rows}: it has no lessons and no pictures: leave out {told}")
 
 
 def in_aspects(term: Term) -> str:

@@ -252,6 +252,11 @@ def _cell(col: int, row: int) -> str:
     return f"{'abcdefgh'[row]} {col + 1}"
 
 
+_Rows = Callable[[Sample], dict[str, Any]]
+_ROWS: dict[str, _Rows] = {"talk": talk, "glossary": glossary, "matching": matching}
+_WITHOUT = ("glossary", "matching")  # of these without pictures
+
+
 def write_lessons(
     settings: Settings,
     n: int,
@@ -262,9 +267,7 @@ def write_lessons(
     blank: int = 0,
     silent: int = 0,
     agreement: int = 0,
-    only_talk: bool = False,
-    only_glossary: bool = False,
-    only_matching: bool = False,
+    instead: str = "",
     quote: bool = False,
     rubrics: int = 0,
     only: str = "",
@@ -276,9 +279,9 @@ def write_lessons(
     reference, padding, blank, silent, agreement: percent of the lessons that have one, are `padded`, are `blanked`, say
     nothing (`silent`), and compare a response with a reference (`agreement`). rubrics: how many different ones the
     lessons have between them, each lesson one of these by chance, from version 4 on one that weighs a claim of the
-    response; 0 is as many as the world draws. only: all lessons are `drilled` in this kind of claim. only_talk,
-    only_glossary, only_matching: rows of `talk`, of the `glossary` or of `matching` in place of lessons. The number of
-    workers changes nothing. UserError for what cannot be met, and for a folder that holds something else.
+    response; 0 is as many as the world draws. only: all lessons are `drilled` in this kind of claim. instead: rows of
+    `talk`, of the `glossary` or of `matching` in place of lessons. The number of workers changes nothing. UserError for
+    what cannot be met, and for a folder that holds something else.
     """
     if n < 1 or workers < 1 or shard < 1:
         raise UserError(f"n, workers and shard: must be 1 or more, got {n}, {workers} and {shard}")
@@ -290,40 +293,37 @@ def write_lessons(
             raise UserError(f"{name}: expected a percentage from 0 to 100, got {percent}")
     if silent + agreement > 100:
         raise UserError(f"silent and agreement: {silent} and {agreement} percent are more than all lessons: lower one")
-    if (silent or agreement) and (settings.responses > 1 or settings.domain in DRAWN or only_talk or only or rubrics):
+    if (silent or agreement) and (settings.responses > 1 or settings.domain in DRAWN or instead or only or rubrics):
         raise UserError(
             f"{list(odd)[-1]}: it needs lessons about one response in words, with rubrics as drawn: leave out pairs,"
             f" talk, only, rubrics, and the domains {' and '.join(DRAWN)}"
         )
-    if only_talk and settings.domain != "scenes":
+    if instead not in ("", *_ROWS):
+        raise UserError(f"instead: there are rows of {', '.join(_ROWS)}, not of {instead!r}")
+    if instead == "talk" and settings.domain != "scenes":
         raise UserError(f"talk: only the domain 'scenes' has rows of talk, not {settings.domain!r}")
     if blank and settings.domain != "scenes":
         raise UserError(f"blank: only the domain 'scenes' has empty pictures, not {settings.domain!r}")
     if only:
-        check_drill(settings, only, only_talk)
-    others = bool(reference or padding or odd or only_talk or quote or rubrics or only)
-    without = "glossary" if only_glossary else "matching" if only_matching else ""  # rows that need no lesson
-    if without:
-        check_rows(settings, without, others or (only_glossary and only_matching))
+        check_drill(settings, only, talk=instead == "talk")
+    if instead in _WITHOUT:
+        check_rows(settings, instead, bool(reference or padding or odd or quote or rubrics or only))
     about: dict[str, Any] = {"only": only} if only else {}
-    about |= {"lessons": 1, "reference": reference, "padding": padding, "talk": only_talk, "n": n, "shard": shard}
+    about |= {"lessons": 1, "reference": reference, "padding": padding, "talk": instead == "talk"}
+    about |= {"n": n, "shard": shard}
     about |= {"quote": QUOTED} if quote else {}
     about |= odd
-    about |= {without: 2} if without else {}
+    about |= {instead: 2} if instead in _WITHOUT else {}
     about |= {"different rubrics": rubrics} if rubrics else {}
     shared = _first_rubrics(settings, rubrics) if rubrics else ()
     with prepared(out, {**settings.to_json(), **about, "version": settings.generator}) as folder:
         shares = _Shares(reference, padding, blank, silent, agreement, quote, shared, only)
-        rows = {"glossary": glossary, "matching": matching}.get(without, talk if only_talk else None)
-        task = partial(_shard, settings, folder, n, shard, shares, rows)
+        task = partial(_shard, settings, folder, n, shard, shares, _ROWS.get(instead))
         starts = range(0, n, shard)
         if workers == 1 or len(starts) == 1:
             return Written(tuple(map(task, starts)), n)
         with worker_pool(min(workers, len(starts))) as pool:
             return Written(tuple(pool.map(task, starts)), n)
-
-
-_Rows = Callable[[Sample], dict[str, Any]]
 
 
 class _Shares(NamedTuple):

@@ -27,7 +27,7 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Config:
     folder = tmp_path_factory.mktemp("scratch")
     write_lessons(Settings(seed=1), 6, folder / "scenes")
     write_lessons(Settings(seed=2, domain="text"), 4, folder / "text")
-    write_lessons(Settings(seed=3), 4, folder / "talk", only_talk=True)
+    write_lessons(Settings(seed=3), 4, folder / "talk", instead="talk")
     value = {
         "init": "init",
         "out": "out",

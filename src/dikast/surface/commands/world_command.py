@@ -142,16 +142,20 @@ def teach(
     workers: Annotated[int, typer.Option("--workers", help="Number of processes; does not change the output.")] = 1,
 ) -> None:
     """Write training data for a small judge: lessons checked claim by claim, look-and-say, a glossary, or matching."""
+    from dikast.core.errors import UserError
     from dikast.worlds.settings import Settings, range_of
     from dikast.worlds.teach import write_lessons
 
+    instead = [name for name, asked in (("talk", talk), ("glossary", glossary), ("matching", matching)) if asked]
+    if len(instead) > 1:
+        raise UserError(f"{' and '.join(f'--{name}' for name in instead)}: use one of them")
     settings = Settings(
         domain=domain, split=split, seed=seed, responses=2 if pairs else 1, claims=range_of("claims", claims),
         form=form, version=version, rubrics=rubrics,
     )  # fmt: skip
     written = write_lessons(
         settings, n, out, reference=reference, padding=padding, blank=blank, silent=silent, agreement=agreement,
-        only_talk=talk, only_glossary=glossary, only_matching=matching, quote=quote, only=only, workers=workers,
+        instead="".join(instead), quote=quote, only=only, workers=workers,
     )  # fmt: skip
     echo(f"{written.items} lessons in {out}")
 
