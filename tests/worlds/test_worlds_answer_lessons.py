@@ -13,7 +13,7 @@ from dikast.core.part import text_of
 from dikast.core.records.items import read_items
 from dikast.core.rubric import Rubric
 from dikast.probes import changes
-from dikast.worlds.answer_lessons import _step, _true, agreement
+from dikast.worlds.answer_lessons import _stated_of, _step, _true, agreement
 from dikast.worlds.make import make
 from dikast.worlds.peek import peek
 from dikast.worlds.sampling.rng import Stream
@@ -29,8 +29,11 @@ def lessons(folder: Path, settings: Settings, n: int = 40, **shares: Any) -> lis
 def test_a_response_that_says_nothing_gets_the_worst_label(version: int, tmp_path: Path) -> None:
     settings = Settings(seed=4, version=version)
     every, some = (lessons(tmp_path / f"{share}", settings, silent=share) for share in (0, 50))
-    mute = [(a, b) for a, b in zip(every, some, strict=True) if a.response != b.response]
+    changed = [(a, b) for a, b in zip(every, some, strict=True) if a.response != b.response]
+    mute = [(a, b) for a, b in changed if b.gold["feedback"].endswith("Lost: all")]
     assert 10 < len(mute) < 30
+    assert 0 < len(changed) - len(mute) < 20  # they begin with the same words
+    assert all(a.gold == b.gold for a, b in changed if (a, b) not in mute)
     for before, after in mute:
         rubric = after.rubric
         assert isinstance(rubric, Rubric)
@@ -62,7 +65,7 @@ def test_a_response_that_says_nothing_can_have_a_reference(tmp_path: Path) -> No
 
 def test_agreement_follows_the_reference_and_nothing_else(tmp_path: Path) -> None:
     settings = Settings(domain="text", seed=4)
-    shares, reworded = set(), 0
+    shares, reworded, other = set(), 0, 0
     for each in lessons(tmp_path / "agree", settings, 200, agreement=100):
         assert each.reference is not None
         rubric = each.rubric
@@ -71,12 +74,17 @@ def test_agreement_follows_the_reference_and_nothing_else(tmp_path: Path) -> Non
         claims, reference = each.gold["claims"], text_of(each.reference)
         assert text_of(each.response) == " ".join(claim["text"] for claim in claims)
         lines = each.gold["feedback"].splitlines()
-        assert lines[:2] == ["Rule: the reference", f"Reference: {reference}"]
+        assert lines[0] == "Rule: the reference"
+        stated = lines[1].removeprefix("Reference: ").split(", ")
+        assert len(stated) == len(set(stated)) == reference.count(".")
         evidence = [line.removeprefix("Evidence: ") for line in lines if line.startswith("Evidence: ")]
         for claim, told in zip(claims, evidence, strict=True):
-            assert (claim["verdict"] == "right") == (told in reference)
-            assert claim["verdict"] == "right" or (told == "not in the reference" and claim["text"] not in reference)
-            reworded += claim["verdict"] == "right" and claim["text"] != told
+            named, _, found = told.partition(" against ")
+            assert (claim["verdict"] == "right") == (named == found) == (named in stated)
+            assert found in stated or found == f"{' '.join(named.split()[:2])} nothing"
+            assert claim["verdict"] == "right" or claim["text"] not in reference
+            other += named != found and found in stated
+            reworded += named == found and claim["text"] not in reference
         right, steps = sum(claim["verdict"] == "right" for claim in claims), len(rubric.scale.labels) - 1
         assert each.gold["label"] == rubric.scale.labels[_step(right, len(claims), steps)]
         shares.add(right / len(claims))
@@ -86,6 +94,22 @@ def test_agreement_follows_the_reference_and_nothing_else(tmp_path: Path) -> Non
         assert each.meta["needs"] == "reference"
     assert {0, 1} < shares
     assert reworded > 50
+    assert other > 50  # the reference states something else of it
+
+
+@pytest.mark.parametrize(
+    ("named", "found"),
+    [
+        ("number Bob age 26", "number Bob age 55"),
+        ("position star bottom left", "position star bottom right"),  # of two about the star, what is closest
+        ("position ring top", "position ring nothing"),
+        ("list fig 2", "list fig 2"),
+        ("sum R S 4", "sum R nothing"),
+    ],
+)
+def test_what_a_reference_states_of_a_claim(named: str, found: str) -> None:
+    stated = ["number Bob age 55", "position star top", "position star bottom right", "number Ann age 26", "list fig 2"]
+    assert _stated_of(named, stated) == found
 
 
 @pytest.mark.parametrize(

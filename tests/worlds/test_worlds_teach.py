@@ -24,10 +24,9 @@ from dikast.worlds.domains.vocabulary import SHAPES
 from dikast.worlds.make import make
 from dikast.worlds.matching import NOT_WEIGHED
 from dikast.worlds.sampling.response import Response, Sentence
-from dikast.worlds.sampling.rng import Stream
 from dikast.worlds.scoring.terms import Term
 from dikast.worlds.settings import Settings
-from dikast.worlds.teach import lesson, padded, seen, talk, worked, worked_out, worked_sum, write_lessons
+from dikast.worlds.teach import lesson, seen, talk, worked, worked_out, worked_sum, write_lessons
 
 
 @pytest.mark.parametrize("domain", ["scenes", "text", "plates", "clips"])
@@ -185,26 +184,6 @@ def test_a_reference_says_what_is_true() -> None:
     first = sample.gold()["claims"][0]["correction"]
     assert reference[0].text.startswith(first[0].upper() + first[1:])
     assert lesson(sample).reference is None
-
-
-@pytest.mark.parametrize(("domain", "responses"), [("scenes", 1), ("text", 1), ("clips", 1), ("scenes", 2)])
-def test_padding_adds_sentences_and_changes_no_lesson(domain: str, responses: int) -> None:
-    added, ends = set(), set()
-    for sample in make(Settings(domain=domain, seed=5, responses=responses), 60):
-        more = padded(sample, Stream("test", sample.index))
-        assert lesson(more).gold["feedback"] == lesson(sample).gold["feedback"]
-        assert [each.penalty for each in more.graded] == [each.penalty for each in sample.graded]
-        for before, after in zip(sample.responses, more.responses, strict=True):
-            new = [sentence for sentence in after.sentences if sentence not in before.sentences]
-            assert len({sentence.text for sentence in new}) == len(new)
-            assert [each for each in after.sentences if each not in new] == list(before.sentences)
-            if before.limit:
-                assert after == before
-            else:
-                added.add(len(new))
-                ends.add(after.sentences[-len(new) :] == tuple(new))
-    assert added == {1, 2, 3, 4}
-    assert ends == {True, False}
 
 
 def test_talk_names_every_cell_that_is_not_empty() -> None:

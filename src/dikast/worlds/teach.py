@@ -20,8 +20,8 @@ from dikast.core.item import Item, item_to
 from dikast.core.machine.worker_pool import worker_pool
 from dikast.core.part import Text
 from dikast.core.records import write_records
+from dikast.worlds.altered import blanked, opened, padded
 from dikast.worlds.answer_lessons import agreement, silent
-from dikast.worlds.domains.paraphrases import NEUTRAL
 from dikast.worlds.domains.protocol import DRAWN, Claim
 from dikast.worlds.domains.scene_graph import Scene, Thing, corner_cell, unnamed
 from dikast.worlds.domains.text_only import GivenText
@@ -31,7 +31,6 @@ from dikast.worlds.glossary import glossary
 from dikast.worlds.make import Maker
 from dikast.worlds.matching import NOT_WEIGHED, check_rows, checks, matching, named_in, stated_rules
 from dikast.worlds.sample import Graded, Sample
-from dikast.worlds.sampling.response import Response, Sentence
 from dikast.worlds.sampling.rng import Stream
 from dikast.worlds.scoring.aspects import ASPECTS, points
 from dikast.worlds.scoring.penalty import Spec, subject_of
@@ -131,31 +130,6 @@ def lesson(sample: Sample, *, reference: bool = False, quote: bool = False) -> I
     claims = (gold if len(sample.responses) == 1 else gold["responses"][0])["claims"]
     told = [c["text"] if c["verdict"] == "right" else _sentence(c["correction"]) for c in claims]
     return replace(item, gold=gold, reference=(Text(" ".join(told)),))
-
-
-def padded(sample: Sample, rng: Stream) -> Sample:
-    """`sample` with one to four more neutral sentences in every response, which cost nothing.
-
-    They are drawn from those that the response does not have, and appended or inserted anywhere with equal probability.
-    A response with a word limit is unchanged.
-    """
-
-    def longer(response: Response) -> Response:
-        if response.limit:
-            return response
-        sentences = list(response.sentences)
-        new = [text for text in NEUTRAL if text not in {sentence.text for sentence in sentences}]
-        at_end = rng.chance(50)
-        for text in rng.shuffled(new)[: 1 + rng.below(4)]:
-            sentences.insert(len(sentences) if at_end else rng.below(len(sentences) + 1), Sentence(text, "neutral"))
-        return replace(response, sentences=tuple(sentences))
-
-    return replace(sample, responses=tuple(map(longer, sample.responses)))
-
-
-def blanked(sample: Sample) -> Sample:
-    """`sample` with an empty scene in place of its own; the gold follows the empty one."""
-    return sample.but(name="blank", graph=sample.graph.emptied(), shown="")
 
 
 def _sentence(text: str) -> str:
@@ -391,7 +365,10 @@ def _records(
                 write_pictures(made, folder)
             if shares.rubrics:
                 made = replace(made, spec=Stream("rubrics", *key).pick(_about(made, shares.rubrics)), rivals=())
-            item, odd = lesson(made, reference=drawn, quote=shares.quote), Stream("odd", *key).below(100)
+            odd = Stream("odd", *key).below(100)
+            if shares.silent and odd >= shares.agreement + shares.silent and Stream("opened", *key).chance(50):
+                made = opened(made, Stream("opening", *key))
+            item = lesson(made, reference=drawn, quote=shares.quote)
             if odd < shares.agreement:
                 other = others.sample(sample.index + _OTHERS)
                 item = agreement(made, other, Stream("agreement", *key)) or item
