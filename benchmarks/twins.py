@@ -12,6 +12,7 @@ another (`--stage 12-rules`).
 """
 
 import argparse
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +43,10 @@ def stages() -> Course:
 
 
 def one_stage(model: Path, steps: int, name: str = "") -> Course:
-    """One stage alone, by default the last, from other weights and with that many steps."""
+    """One stage alone, by default the last, from other weights and with that many steps; ValueError without it."""
     found = {told["out"]: told for told in stages()}
+    if name and name not in found:
+        raise ValueError(f"there is no stage {name!r} in {RECIPES}: {', '.join(found)}")
     return [found[name or [*found][-1]] | {"model": str(model.resolve()), "steps": steps}]
 
 
@@ -114,17 +117,22 @@ def main() -> None:
     """Write the twins that are asked for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.twins", description=__doc__)
     parser.add_argument("twins", nargs="*", help=", ".join(TWINS))
-    parser.add_argument("--going-on", type=Path, help="a model: twins start from its weights, for the last stage alone")
+    parser.add_argument("--going-on", type=Path, help="a model: twins start from its weights, for one stage alone")
     parser.add_argument("--steps", type=int, help="with --going-on: so many, 300 if not given")
     parser.add_argument("--out", type=Path, default=Path("build/scout/twins"))
     parser.add_argument("--stage", default="", help="with --going-on: the recipe's name, the last one's if not given")
     given = parser.parse_args()
     if (given.steps is not None or given.stage) and not given.going_on:
         parser.error("--steps and --stage: all stages are taken, with the steps of their recipes; give --going-on, too")
-    for name in given.twins or [each for each in TWINS if each != "untrained" or not given.going_on]:
+    if given.steps is not None and given.steps < 1:
+        parser.error(f"--steps: expected 1 or more, got {given.steps}")
+    try:
         course = one_stage(given.going_on, given.steps or 300, given.stage) if given.going_on else stages()
+    except ValueError as error:
+        parser.error(f"--stage: {error}")
+    for name in given.twins or [each for each in TWINS if each != "untrained" or not given.going_on]:
         (place := given.out / name).mkdir(parents=True, exist_ok=True)
-        TWINS[name](place, course)
+        TWINS[name](place, deepcopy(course))
         print(place)
 
 

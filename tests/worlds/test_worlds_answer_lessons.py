@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from dikast.probes import changes
 from dikast.worlds.answer_lessons import _stated_of, _step, _true, agreement
 from dikast.worlds.make import make
 from dikast.worlds.peek import peek
+from dikast.worlds.sampling.response import Sentence
 from dikast.worlds.sampling.rng import Stream
 from dikast.worlds.settings import Settings
 from dikast.worlds.teach import write_lessons
@@ -138,6 +140,23 @@ def test_the_reference_decides_and_not_what_is_shown() -> None:
     for verdict in ("right", "wrong"):  # whether it is true of what is shown or not
         assert {text for text, told in said if told == verdict} & mine
         assert {text for text, told in said if told == verdict} & theirs
+
+
+def test_a_difference_is_not_taken_for_the_sum_of_the_same_letters() -> None:
+    other, *samples = make(Settings(domain="text", seed=8), 60)
+    tried = 0
+    for sample in samples:
+        (response,) = sample.responses
+        for total in [claim for claim in _true(sample) if claim.kind == "plus"]:
+            false = total._replace(kind="minus")  # by the name that findings have, `sum K S 40`, the same
+            more = replace(response, sentences=(*response.sentences, Sentence("", "claim", false)))
+            for i in range(20):
+                lesson = agreement(replace(sample, responses=(more,)), other, Stream(i))
+                assert lesson is not None
+                said = {claim["text"]: claim["verdict"] for claim in lesson.gold["claims"]}
+                assert {said.get(sample.domain.say(false, voice), "wrong") for voice in range(4)} == {"wrong"}
+                tried += 1
+    assert tried > 100
 
 
 @pytest.mark.parametrize(

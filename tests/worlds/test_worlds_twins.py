@@ -90,6 +90,8 @@ def test_a_twin_can_go_on_from_other_weights(lessons: Path) -> None:
     assert (written.stem, told["model"], told["steps"]) == ("10-again", str(lessons / "model"), 7)
     assert {path.name for path in folder.iterdir() if path.is_dir()} == {"rubrics", *OTHERS}
     assert [told["out"] for told in twins.one_stage(lessons / "model", 7, "2-grade")] == ["2-grade"]
+    with pytest.raises(ValueError, match=r"there is no stage '3-odd' in .*: 2-grade, "):
+        twins.one_stage(lessons / "model", 7, "3-odd")
 
 
 def test_frames_and_pictures_that_are_responses_are_grey_too(lessons: Path) -> None:

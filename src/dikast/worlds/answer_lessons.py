@@ -73,7 +73,12 @@ def agreement(sample: Sample, other: Sample, rng: Stream) -> Item | None:
     about, known, instead = rng.pick(
         ((sample, own, theirs), (sample, own, [*sample.responses[0].claims, *theirs]), (other, theirs, own))
     )
-    foreign = [claim for claim in rng.shuffled(list(dict.fromkeys(instead))) if corrected(claim, about.graph) != claim]
+    names = set(map(named_in, known))  # a sum and a difference of the same letters have one name
+    foreign = [
+        claim
+        for claim in rng.shuffled(list(dict.fromkeys(instead)))
+        if corrected(claim, about.graph) != claim and named_in(claim) not in names
+    ]
     agrees = rng.pick((0, 100, 50, 50, 50, 50)) if foreign else 100
     known = rng.shuffled(known)[: max(len(foreign), 1)] if agrees < 100 else known
     said = [true if rng.chance(agrees) else not_so for true, not_so in zip(known, [*foreign, *known], strict=False)]
