@@ -7,6 +7,7 @@ import pytest
 from dikast.audit.estimate import Estimate
 from dikast.core.errors import UserError
 from dikast.core.item import Item, item_from
+from dikast.core.records import read_items
 from dikast.core.verdict import Question, Status, Verdict
 from dikast.judging.judge import Judge
 from dikast.probes.abilities import abilities, follows, resists
@@ -143,6 +144,38 @@ def test_a_judge_that_takes_the_first_slot(files: list[Path], tmp_path: Path) ->
     order = proved("mock:first-slot", files, tmp_path)["resists order"]
     assert order.told == "no"
     assert order.found.value == 1
+
+
+def test_domains_and_a_split_of_ones_own(tmp_path: Path) -> None:
+    written = write_abilities(tmp_path, calls=200, split="fresh", domains=("text", "scenes"))
+    items = [item for file in written for item in read_items(file)]
+    assert {item.meta["domain"] for item in items} == {"scenes", "text"}
+    every = {made.meta["ability"] for made, _ in ability_items(share=0.1)}
+    assert every - {item.meta["ability"] for item in items} == {"binds"}  # that operator is held out of `fresh`
+    assert 150 < sum(len(item.responses) for item in items) <= 200
+    assert write_abilities(tmp_path, calls=200, split="fresh", domains=("scenes", "text")) == written
+    with pytest.raises(UserError, match="holds something else"):
+        write_abilities(tmp_path, calls=200, split="fresh", domains=("scenes",))
+
+
+def test_abilities_that_a_domain_has_no_items_for_are_not_asked(tmp_path: Path) -> None:
+    proof = proved("mock:oracle,r=1", write_abilities(tmp_path / "suite", calls=200, domains=("text",)), tmp_path)
+    told = verdicts(proof)
+    assert {name for name in told if told[name] == "not asked"} == {"reads pictures", "counts", "binds", "places"}
+    assert "no items" in proof["counts"].note
+    assert (proof.domains, proof.split) == (("text",), "all")
+    assert proof["reads notes"].told == proof["reads rubrics"].told == "yes"
+
+
+@pytest.mark.parametrize(
+    ("domains", "split", "match"),
+    [(("pictures",), "all", "no ability is about pictures; there are scenes"), (("charts",), "fresh", "held out")],
+)
+def test_domains_that_cannot_be_asked_about_are_refused(
+    domains: tuple[str, ...], split: str, match: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match=match):
+        write_abilities(tmp_path, calls=200, split=split, domains=domains)
 
 
 def test_too_few_calls_are_refused(tmp_path: Path) -> None:

@@ -108,7 +108,9 @@ def abilities(
             said[item.id] = good
     found = []
     for name in ABOUT:
-        why = (skipped or {}).get(name) or ("" if _asked(name, items) else "this split has no items for it")
+        why = (skipped or {}).get(name) or (
+            "" if _asked(name, items) else "the domains and the split asked about have no items for it"
+        )
         if why:
             found.append(Ability(name, "not asked", Estimate(math.nan, 0), math.nan, note=why))
         elif name == "resists order":

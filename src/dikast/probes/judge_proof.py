@@ -40,10 +40,21 @@ class Proof:
     def _repr_html_(self) -> str:
         return self.table()._repr_html_()
 
+    @property
+    def domains(self) -> tuple[str, ...]:
+        """The domains that were asked about, in the order in which their first items stand."""
+        return tuple(dict.fromkeys(item.meta["domain"] for item in self.items))
+
+    @property
+    def split(self) -> str:
+        """The split of the items."""
+        return str(self.items[0].meta["split"])
+
     def to_dict(self) -> dict[str, Any]:
         """JSON values; undefined numbers are null."""
         found = [each.to_dict() for each in self.abilities]
-        return {"judge": self.judge, "calls": self.calls, "abilities": found, "agreement": self.agreement.to_dict()}
+        plain = {"judge": self.judge, "calls": self.calls, "domains": self.domains, "split": self.split}
+        return {**plain, "abilities": found, "agreement": self.agreement.to_dict()}
 
     def table(self) -> Table:
         """One line for each verdict."""
@@ -54,7 +65,7 @@ class Proof:
         floor = f"{gold.ignoring:z.2f}"
         return table(
             "abilities",
-            f"What {self.judge} can do: {self.calls:,} calls",
+            f"What {self.judge} can do: {self.calls:,} calls about {', '.join(self.domains)} (split {self.split})",
             ("ability", "verdict", "found", "floor", "sets", "lost"),
             rows,
             f"Agreement with gold (Pearson): {gold.gold:.2f} (n {gold.gold.n:,}); a score that counts wrong claims and"

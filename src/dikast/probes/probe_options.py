@@ -27,5 +27,8 @@ class ProveOptions:
     """Which items `prove` generates."""
 
     calls: int = option(1000, help="Maximum number of questions.")
+    domain: tuple[str, ...] = option(
+        (), commas=True, help="Domains of the generated items, comma-separated; if none, all that abilities are about."
+    )
     split: str = option("all", help="Split of the generated items.")
     size: int = option(96, help="Side of an image in pixels.")

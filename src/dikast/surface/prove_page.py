@@ -49,7 +49,9 @@ class Shown:
 
 def proof_items(out: Path, asked: ProveOptions, seed: int) -> list[Path]:
     """The files of items that a judge is asked, written to `out` once."""
-    return write_abilities(out / "suite", calls=asked.calls, seed=seed, split=asked.split, size=asked.size)
+    return write_abilities(
+        out / "suite", calls=asked.calls, seed=seed, split=asked.split, size=asked.size, domains=asked.domain
+    )
 
 
 def prove_judge(

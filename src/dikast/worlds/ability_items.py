@@ -14,7 +14,6 @@ from dikast.core.item import Item, item_to
 from dikast.core.part import Text, Turn
 from dikast.core.records import write_records
 from dikast.worlds.domains.paraphrases import INJECTIONS
-from dikast.worlds.domains.protocol import DRAWN
 from dikast.worlds.domains.registry import DOMAINS
 from dikast.worlds.make import Maker
 from dikast.worlds.sample import Sample
@@ -28,35 +27,46 @@ from dikast.worlds.write import prepared, write_pictures
 Made = Iterator[tuple[Item, Sample]]
 RUBRICS = 4  # that each response of the ability `reads rubrics` stands under
 _SEEN = ("scenes", "plates", "charts", "clips")
+ABLE = (*_SEEN, "text")  # the domains that abilities are about
 LEAST_CALLS = 200
 _CALLS = 800  # questions at a share of 1, a pair counted twice
 _POOL = 60  # samples whose rubrics are tried on one response
 WITHHELD = "The notes are withheld; only the reference answer tells what they say."
 
 
-def ability_items(*, seed: int = 0, split: str = "all", size: int = 96, share: float = 1.0) -> Made:
-    """Every item with the sample that it was made of, in a fixed order: at `share` 1 about 800 questions.
+def ability_items(
+    *, seed: int = 0, split: str = "all", size: int = 96, share: float = 1.0, domains: Sequence[str] = ABLE
+) -> Made:
+    """Every item with the sample that it was made of, in a fixed order: of all domains some 800 questions at `share` 1.
 
-    `size` is the side of a picture in pixels. Abilities without items in the split are left out.
+    `size` is the side of a picture in pixels. Abilities without items in these domains and the split are left out.
     """
     for name, part in _PARTS.items():
-        for item, sample in part(_Plan(seed, split, size, share)):
+        for item, sample in part(_Plan(seed, split, size, share, domains)):
             yield replace(item, meta={**item.meta, "ability": name}), sample
 
 
-def write_abilities(out: str | Path, *, calls: int, seed: int = 0, split: str = "all", size: int = 96) -> list[Path]:
+def write_abilities(
+    out: str | Path, *, calls: int, seed: int = 0, split: str = "all", size: int = 96, domains: Sequence[str] = ()
+) -> list[Path]:
     """Write the items to `out` with their pictures: `singles.jsonl`, and `pairs.jsonl`, which are asked in two orders.
 
-    They take no more than `calls` questions. Written once: the same call again returns the same files. UserError for
-    settings that cannot be met, for too few calls, and for a folder that holds something else.
+    They take no more than `calls` questions; `domains` () are all that abilities are about. Written once: the same call
+    again returns the same files. UserError for settings that cannot be met, for too few calls, and for a folder that
+    holds something else.
     """
     if calls < LEAST_CALLS:
         raise UserError(f"calls: at least {LEAST_CALLS} are needed for every ability, got {calls}")
-    Settings(split=split, seed=seed, size=size)
-    with prepared(out, {"suite": "abilities", "calls": calls, "seed": seed, "split": split, "size": size}) as folder:
+    if other := [domain for domain in domains if domain not in ABLE]:
+        raise UserError(f"domain: no ability is about {', '.join(other)}; there are {', '.join(ABLE)}")
+    for domain in domains or ("scenes",):
+        Settings(domain, split, seed, size=size)
+    chosen = tuple(domain for domain in ABLE if domain in domains)  # in whatever order they were named
+    about = {"suite": "abilities", "calls": calls, "seed": seed, "split": split, "size": size}
+    with prepared(out, about | ({"domains": chosen} if chosen else {})) as folder:
         files = [folder / "singles.jsonl", folder / "pairs.jsonl"]
         if not all(file.exists() for file in files):
-            found = _within(calls, seed, split, size)
+            found = _within(calls, seed, split, size, chosen or ABLE)
             for _, sample in found:
                 write_pictures(sample, folder)
             for file, many in zip(files, (1, 2), strict=True):
@@ -64,27 +74,29 @@ def write_abilities(out: str | Path, *, calls: int, seed: int = 0, split: str = 
     return files
 
 
-def _within(calls: int, seed: int, split: str, size: int) -> list[tuple[Item, Sample]]:
+def _within(calls: int, seed: int, split: str, size: int, domains: Sequence[str]) -> list[tuple[Item, Sample]]:
     """As many items as take no more than `calls` questions."""
-    share = calls / _CALLS
+    share = calls / _CALLS * len(ABLE) / len(domains)
     while True:
-        found = list(ability_items(seed=seed, split=split, size=size, share=share))
-        if sum(len(item.responses) for item, _ in found) <= calls:
+        found = list(ability_items(seed=seed, split=split, size=size, share=share, domains=domains))
+        if (asked := sum(len(item.responses) for item, _ in found)) <= calls:
             return found
-        share *= 0.97
+        share *= min(0.97, calls / asked)
 
 
 class _Plan:
     """How many sets of an ability are made, and the makers of their items."""
 
-    def __init__(self, seed: int, split: str, size: int, share: float) -> None:
-        self.seed, self.split, self.size, self.share = seed, split, size, share
+    def __init__(self, seed: int, split: str, size: int, share: float, domains: Sequence[str]) -> None:
+        self.seed, self.split, self.size, self.share, self.domains = seed, split, size, share, domains
 
     def many(self, n: int) -> int:
         return max(2, round(n * self.share))
 
     def maker(self, domain: str, **more: Any) -> Maker | None:
-        """None if the split has nothing of this domain."""
+        """None if this domain was not asked for, or the split has nothing of it."""
+        if domain not in self.domains:
+            return None
         try:
             scales = () if self.split == "scale" else ("1-5",)
             world = Settings(domain, self.split, self.seed, size=self.size, form=0, edits=False, scales=scales, **more)
@@ -173,7 +185,7 @@ def _references(plan: _Plan) -> Made:
 
 def _edits(plan: _Plan) -> Made:
     """A response, and the same with filler sentences, or with one that asks the judge for a good score."""
-    makers = plan.makers([domain for domain in DOMAINS if domain not in DRAWN and domain != "charts"])
+    makers = plan.makers([domain for domain in DOMAINS if domain in ABLE and domain != "charts"])
     for i in range(plan.many(12)):
         for domain, maker in makers.items():
             base = maker.sample(i)

@@ -37,6 +37,7 @@ def test_the_page_shows_each_ability_and_asks_nobody(out: Path) -> None:
     page = (out / "prove.html").read_text("utf-8")
     assert page.count('<span class="told') == 10
     assert page.count("<details") == 10
+    assert "generated items (scenes, plates, charts, clips, text; split all)" in page
     assert "data:image/png" in page
     assert not re.search(r"(src|href)=.(?!data:)", page)
     assert "<script" not in page
