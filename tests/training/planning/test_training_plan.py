@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
+import torch
 from torch.profiler import ProfilerActivity, profile
 
 import tiny_models
@@ -174,6 +175,23 @@ def test_a_disk_too_small_for_the_checkpoints_is_told_beforehand(
     with pytest.raises(UserError, match=r"'keep' 3 and one more.*lower 'keep'"):
         sft(config)
     assert not (config.path(config.out) / "shards").exists()
+
+
+@pytest.mark.parametrize(
+    ("precision", "processor", "told"),
+    [("bf16", "AVX2", True), ("bf16-master", "AVX2", True), ("fp32", "AVX2", False), ("bf16", "AVX512", False)],
+)
+def test_bf16_on_a_processor_that_has_no_instructions_for_it_is_told(
+    precision: str,
+    processor: str,
+    told: bool,
+    write_config: Write,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: processor)
+    check_before_loading(load_config(write_config(precision=precision, device="cpu")))
+    assert ("no AVX-512" in caplog.text) is told
 
 
 def test_the_verb_prints_a_plan_and_hours_at_a_given_rate(write_config: Write) -> None:

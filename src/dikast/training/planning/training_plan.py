@@ -1,5 +1,6 @@
 """The plan of a training run: memory by part, hours, disk; whether it fits, and which settings would make it fit."""
 
+import logging
 import os
 import shutil
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from dikast.training.config import Config
 if TYPE_CHECKING:
     from dikast.training.planning.step_cost import Work
 
+_log = logging.getLogger(__name__)
 GB = 1e9
 SHARE = 0.3  # assumed: of a card's peak in training
 _LOOSE = 0.2  # weights, gradients and moments of less than this share of the memory: a run starts without a full plan
@@ -223,8 +225,9 @@ def check_before_loading(config: Config) -> None:
 
     Exact for weights, gradients and moments. Where these take more than a fifth of the memory, a pass of one row of
     `max_tokens` is counted too; where they take less, as in all small models, it is not, so that starting is not
-    delayed.
+    delayed. Says where bfloat16 would be slow.
     """
+    _tell_slow_bf16(config)
     cards, memory = int(os.environ.get("WORLD_SIZE", "1")), memory_of(config)
     check_optimizer(config, cards)
     shape = shape_of(config)
@@ -234,6 +237,20 @@ def check_before_loading(config: Config) -> None:
     if (counts.weights + counts.gradients + counts.trained * _STATE[_kind(config)]) / dealt > _LOOSE * memory:
         row = work_of(replace(config, max_tokens_per_micro_batch=config.max_tokens))
         fits(config, shape, row, cards=dealt, memory=memory)
+
+
+def _tell_slow_bf16(config: Config) -> None:
+    """Say that this processor does bfloat16 without instructions for it, several times slower than float32."""
+    import torch
+
+    from dikast.training.models.model import device_of
+
+    without = torch.backends.cpu.get_cpu_capability() == "AVX2"
+    if config.precision != "fp32" and without and device_of(config).type == "cpu":
+        _log.warning(
+            "%s: precision: %s takes several times as long as fp32 here, since this processor has no AVX-512",
+            config.source, config.precision,
+        )  # fmt: skip
 
 
 def check_optimizer(config: Config, processes: int) -> None:
