@@ -96,8 +96,8 @@ def omissions(train: States, test: States) -> float | None:
     scores: dict[tuple[float, float], list[float]] = {}
     for cell, good in zip(cells, train.good, strict=True):
         scores.setdefault(cell, []).append(good)
-    guess = [np.mean(scores.get(cell, train.good)) for cell in wanted]
-    return float(np.corrcoef(guess, test.good)[0, 1])
+    means, otherwise = {cell: np.mean(good) for cell, good in scores.items()}, np.mean(train.good)
+    return float(np.corrcoef([means.get(cell, otherwise) for cell in wanted], test.good)[0, 1])
 
 
 _READ = {
