@@ -216,7 +216,7 @@ scout-twins: .venv/ready
 
 # Twins that go on from the weights of `scout`, which have seen everything: each takes 300 steps of a stage with lessons of
 # every kind, taught the label alone or with one input hidden. They are judged with the same input hidden (`--hide` of the
-# benchmark). The rubric-blind one has not been trained so far.
+# benchmark).
 scout-twins-short: .venv/ready
 	$(BIN)/python -m benchmarks.twins $(TWINS) --going-on build/scout/model --stage 12-rules --steps 300 --out build/scout/twins-short
 	for twin in $(TWINS); do $(TWO) --config build/scout/twins-short/$$twin/12-rules.yaml || exit 1; done

@@ -2,7 +2,8 @@
 
 For each domain and split: the share of wrong claims that the rubric does not weigh; Pearson's correlation of gold with
 scores that ignore the rubric (share of wrong claims, their severities, length in words); and contrast pairs: two
-rubrics of one response that score it differently. Also the share of responses at the best level that lose no point.
+rubrics of one response that score it differently. Also the shares of responses at the best level that lose no point
+under their rubric, and in which nothing is wrong, weighed or not.
 """
 
 import argparse
@@ -19,7 +20,7 @@ from dikast.worlds.sampling.held_out import HELD_OUT_DOMAIN
 from dikast.worlds.sampling.response import count_words
 from dikast.worlds.settings import Settings
 
-SPLITS = ("fresh", "wordings", "combinations", "aspects", "operators")
+SPLITS = ("fresh", "wordings", "combinations", "aspects", "operators", "longer2", "longer3")
 _FAR = 5
 
 
@@ -52,10 +53,10 @@ def ignoring(samples: Sequence[Sample]) -> dict[str, float]:
 
 
 def contrasts(samples: Sequence[Sample]) -> int:
-    """The number of contrast pairs."""
+    """The number of contrast pairs; 0 where each response has one rubric, as in drawn pictures."""
     families: dict[str, list[float]] = {}
     for sample in samples:
-        families.setdefault(sample.shown, []).append(goodness(sample))
+        families.setdefault(sample.shown or sample.id, []).append(goodness(sample))
     return sum(a != b for family in families.values() for a, b in combinations(family, 2))
 
 
@@ -64,12 +65,18 @@ def flawless(samples: Sequence[Sample]) -> float:
     return float(np.mean([sample.graded[0].penalty == 0 for sample in samples if sample.levels[0] == 0]))
 
 
+def spotless(samples: Sequence[Sample]) -> float:
+    """Of the responses at the best level, the share in which no claim is wrong and nothing that a rubric may count."""
+    best = [sample.graded[0] for sample in samples if sample.levels[0] == 0]
+    return float(np.mean([not any(f.metric for f in each.findings) and not any(each.counts.values()) for each in best]))
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.rubric_floor", description=__doc__)
     parser.add_argument("--n", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--domains", default=",".join(name for name in DOMAINS if name not in ("pictures", "retouch")))
+    parser.add_argument("--domains", default=",".join(DOMAINS))
     given = parser.parse_args()
     titles = (
         "domain",
@@ -81,6 +88,7 @@ def main() -> None:
         "length",
         "contrast pairs",
         "best without loss",
+        "best with nothing wrong",
     )
     print(f"| {' | '.join(titles)} |\n{'|---' * len(titles)}|")
     for domain in given.domains.split(","):
@@ -91,6 +99,7 @@ def main() -> None:
                 continue
             found = " | ".join(f"{value:.2f}" for value in ignoring(samples).values())
             told = f"{unweighed(samples):.0%} | {found} | {contrasts(samples):,} | {flawless(samples):.0%}"
+            told += f" | {spotless(samples):.0%}"
             print(f"| {domain} | {split} | {given.n:,} | {told} |", flush=True)
 
 

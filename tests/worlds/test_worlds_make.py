@@ -171,6 +171,13 @@ def test_no_filler_stands_twice_from_version_4_on() -> None:
     assert checked > 50
 
 
+def test_four_rubrics_of_a_response_cannot_all_have_many_levels() -> None:
+    with pytest.raises(UserError, match="scales: 4 rubrics of one response are not all even over 11 levels or more"):
+        Settings(version=4, scales=("0-10",))
+    for more in ({"rubrics": 2}, {"responses": 2}, {"scales": ("0-10", "1-5")}):
+        assert len(list(make(Settings(**{"version": 4, "scales": ("0-10",), **more}), 2))) == 2  # type: ignore[arg-type]
+
+
 def test_responses_need_claims_for_their_rubrics() -> None:
     with pytest.raises(
         UserError, match="needs 4 or more in version 4, got 3; 4 different rubrics need 4: ask for fewer"

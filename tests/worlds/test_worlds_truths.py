@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from dikast.worlds.domains.protocol import Claim
@@ -50,3 +52,21 @@ def test_a_reference_does_not_depend_on_what_a_response_states() -> None:
             (set(text.rstrip(".").split(". ")) for text in sorted(texts)[:2]) if len(texts) > 1 else ({""}, {""})
         )
         assert one == other
+
+
+def test_a_reference_keeps_its_answer_where_several_are_true_of_a_scene() -> None:
+    ways, other = ("left of", "right of", "above", "below"), {"relation": 0, "colour": 0, "position": 0, "shape": 0}
+    for sample in make(Settings(split="fresh", seed=5, version=4), 120):
+        (response,) = sample.responses
+        for i, said in enumerate(response.sentences):
+            if said.claim is None or said.claim.kind not in other:
+                continue
+            texts = set()
+            for args in {*((*said.claim.args[:-1], way) for way in ways), said.claim.args}:
+                claims = [*response.sentences]
+                claims[i] = said._replace(claim=said.claim._replace(args=args))
+                changed = sample.but(name="said", responses=(replace(response, sentences=tuple(claims)),))
+                texts.add(reference_text(changed, Stream(5), voice=0))
+            other[said.claim.kind] += len(texts) == 1
+            assert len(texts) == 1, (said.claim, texts)
+    assert min(other.values()) > 10

@@ -21,6 +21,7 @@ TIES = 33  # percent
 QUOTED = 2  # how lessons that quote the rubric are written: what was begun with another form does not go on
 _FROM_4 = ("day",)  # aspects, and kinds of claims, that earlier versions have not
 _LARGEST = 16  # responses to one instruction
+_MANY = 10  # levels: four rubrics of a response that all have as many or more are hardly ever found
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,12 @@ class Settings:
         if self.version >= 4 and claims[1] < needed:
             cure = f"; {rubrics} different rubrics need {needed}: ask for fewer with --rubrics" if needed > 2 else ""
             raise UserError(f"claims: a response needs {needed} or more in version 4, got {claims[1]}{cure}")
+        if self.version >= 4 and rubrics >= 4 and self.scales and all(_levels(name) >= _MANY for name in self.scales):
+            fewest = min(map(_levels, self.scales))
+            raise UserError(
+                f"scales: {rubrics} rubrics of one response are not all even over {fewest} levels or more: ask for"
+                " fewer with --rubrics 2, or add a scale of fewer levels"
+            )
 
     def _check_names(self, rules: Rules) -> None:
         _known("domain", self.domain, DOMAINS)
@@ -186,6 +193,10 @@ class Settings:
             raise UserError(
                 f"size: {self.size} pixels are too few for a grid of {self.grid}; use {12 * self.grid} or more"
             )
+
+
+def _levels(scale: str) -> int:
+    return len(SCALES[scale].labels)
 
 
 def _known(setting: str, name: str, known: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""True claims about a scene: flawless references, independent of the statements of the graded responses."""
+"""True claims about a scene: flawless references about what graded responses mention, whatever they state of it."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -15,6 +15,7 @@ from dikast.worlds.sample import Sample
 from dikast.worlds.sampling.rng import Stream
 
 Args = tuple[Any, ...]
+_SEVERAL = ("shape", "colour", "size", "texture", "position", "exists")  # kinds of claims about scenes
 
 
 def corrected(claim: Claim, graph: Any) -> Claim | None:
@@ -31,13 +32,23 @@ def corrected(claim: Claim, graph: Any) -> Claim | None:
 def reference_text(sample: Sample, rng: Stream, *, voice: int | None = None) -> str:
     """A flawless answer about everything that any response of `sample` mentions, in its own voice and order.
 
-    Every sentence is measured against the scene before it is used; subjects without a true claim of their kind are left
-    out. "" if that leaves nothing.
+    What it says of a subject does not depend on what is stated of it, also where several answers are true. Every
+    sentence is measured against the scene before it is used; subjects without a true claim of their kind, such as a
+    thing that is not there, are left out. "" if that leaves nothing.
     """
-    graph = sample.graph
-    claims = dict.fromkeys(corrected(c, graph) for response in sample.responses for c in response.claims)
+    mentioned = (claim for response in sample.responses for claim in response.claims)
+    claims = dict.fromkeys(corrected(_asked_of(claim), sample.graph) for claim in mentioned)
     said = rng.pick(range(4)) if voice is None else voice
     return " ".join(sample.domain.say(claim, said) for claim in rng.shuffled(list(checked(claims, sample))))
+
+
+def _asked_of(claim: Claim) -> Claim:
+    """The claim without what it states where several answers may be true of a scene: of two things how they lie, of one
+    of several of a kind what it is like.
+    """
+    if claim.kind == "relation":
+        return claim._replace(args=(*claim.args[:2], "left of"))
+    return claim._replace(args=(claim.args[0], "")) if claim.kind in _SEVERAL else claim
 
 
 def in_other_words(sample: Sample) -> str:
