@@ -232,7 +232,7 @@ def _chart(scene: Mapping[str, Any]) -> dict[str, float]:
     found |= {"letters": len(values), "mean": float(np.mean(order)), "spread": float(np.std(order))}
     found |= {"lead": order[-1] - order[-2], "lag": order[1] - order[0], "alike": len(order) - len(set(order))}
     found |= {f"look {name}": float(scene["look"] == name) for name in ("bar", "line", "pie")}
-    found |= {"legend": float(bool(scene["legend"])), "noise": scene["noise"]}
+    found |= {"legend": float(bool(scene["legend"])), "noise": scene["noise"], "hidden": len(scene.get("hidden", ()))}
     found |= {"top letter": _LETTERS.index(max(values, key=values.get)), "top of all": float(order[-1] == 100)}
     found["bottom letter"] = _LETTERS.index(min(values, key=values.get))
     return {name: float(value) for name, value in found.items()}

@@ -70,9 +70,12 @@ class Settings:
 
         4.1 draws other items than 4 did until 2026-11-24; 4.2 than 4.1, of text (notes) until 2026-11-26, of scenes
         (what is left out) until 2026-11-29. 4.3 words the rubrics otherwise, of the same items, and 4.4 some names and
-        rules. 4.5 draws other items than 4.4 where a response would have repeated a filler.
+        rules. 4.5 draws other items than 4.4 where a response would have repeated a filler. 4.6 are charts alone: of
+        half of the pies the legend hides values.
         """
-        return "worlds/4.5" if self.version == 4 else f"worlds/{self.version}"
+        if self.version < 4:
+            return f"worlds/{self.version}"
+        return "worlds/4.6" if self.domain == HELD_OUT_DOMAIN else "worlds/4.5"
 
     def the_domain(self) -> Domain:
         """The domain by name."""

@@ -50,6 +50,37 @@ def test_legends_are_drawn_where_they_fit() -> None:
     assert {(chart.look, bool(chart.legend)) for chart in small} == {("bar", False), ("line", False)}
 
 
+def test_a_legend_hides_values_that_no_claim_states_and_slices_tell_what_is_compared() -> None:
+    compared = 0
+    for sample in make(Settings(domain="charts", split="domain", version=4), 400):
+        chart, claims = sample.graph, sample.responses[0].claims
+        if not chart.hidden:
+            continue
+        assert chart.look == "pie"
+        assert set(chart.hidden) == set(chart.values) - {claim.args[0] for claim in claims if claim.kind == "value"}
+        order = sorted(chart.values.values())
+        led = {"highest": order[-1] - order[-2], "lowest": order[1] - order[0]}
+        for claim in claims:
+            if claim.kind == "extreme":
+                assert led[str(claim.args[0])] >= 10
+            elif claim.kind == "order":
+                one, other = (chart.values[str(letter)] for letter in claim.args)
+                assert abs(one - other) >= 15
+            compared += claim.kind != "value"
+    assert compared > 50
+
+
+def test_a_hidden_value_is_not_drawn() -> None:
+    values, legend = {"A": 40, "B": 60}, [("A", "red"), ("B", "blue")]
+    shown, hidden = (draw_chart(Chart("pie", values, "red", legend=legend, hidden=each), 96) for each in ((), ("A",)))
+    differs = np.argwhere((shown != hidden).any(axis=2))
+    top, left = differs.min(axis=0)
+    assert left >= 96 - 1 - 35 + 2 + 15  # where values stand
+    assert differs[:, 0].max() < top + 8  # on one line
+    drawn = draw_chart(Chart("pie", values, "red", legend=legend, hidden=("A", "B")), 96)
+    assert ((drawn == RGB["red"]).all(axis=2).sum()) > ((shown == RGB["red"]).all(axis=2).sum())  # a larger pie
+
+
 def test_a_blanked_chart_is_drawn() -> None:
     for look in ("bar", "line", "pie"):
         assert draw_chart(Chart(look, {}, "red", legend=[("A", "red")] if look == "pie" else []), 96).shape == (

@@ -55,3 +55,4 @@ def test_earlier_versions_know_no_days() -> None:
         Settings("text", aspects=("day",))
     assert Settings("text", version=4).generator == "worlds/4.5"
     assert (Settings("clips", version=4).generator, Settings("text").generator) == ("worlds/4.5", "worlds/3")
+    assert Settings("charts", "domain", version=4).generator == "worlds/4.6"

@@ -20,8 +20,8 @@ class Chart:
     """One series of values over letters. `look` is bar, line or pie; `colour` is for bars and lines without a legend.
 
     `legend`, if any, holds every letter's colour in the order of drawing, which is not alphabetical; the chart itself
-    then has no letters. A pie's legend also gives the values if they are `printed`: slices cannot be read to within
-    five of a hundred, but which one is larger can be seen.
+    then has no letters. A pie's legend also gives the values but for the `hidden` letters: slices cannot be read to
+    within five of a hundred, but which one is larger can be seen.
     """
 
     look: str
@@ -31,11 +31,11 @@ class Chart:
     overlay: str = ""
     seed: int = 0
     legend: list[tuple[str, str]] = field(default_factory=list)
-    printed: bool = True
+    hidden: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The chart as JSON."""
-        value = {name: getattr(self, name) for name in self.__slots__ if name != "printed" or not self.printed}
+        value = {name: getattr(self, name) for name in self.__slots__ if name != "hidden" or self.hidden}
         return {**value, "legend": [list(line) for line in self.legend]}
 
 
@@ -43,7 +43,7 @@ def draw_chart(chart: Chart, size: int) -> Picture:
     """The chart as an RGB picture of size x size pixels."""
     picture = np.full((size, size, 3), 248, dtype=np.int32)
     order = [(letter, hue) for letter, hue in chart.legend if letter in chart.values]
-    right = size - 1 - (0 if not order else 35 if chart.look == "pie" and chart.printed else 15)
+    right = size - 1 - (0 if not order else 35 if chart.look == "pie" and len(chart.hidden) < len(order) else 15)
     if order:
         _legend(picture, chart, right + 2)
     if chart.look == "pie":
@@ -90,7 +90,7 @@ def _legend(picture: Any, chart: Chart, x: int) -> None:
         y = 1 + i * high
         fill(picture, x, y + 1, x + 5, y + 6, RGB[hue])
         write_text(picture, letter, x + 7, y, 1)
-        if chart.look == "pie" and chart.printed:
+        if chart.look == "pie" and letter not in chart.hidden:
             write_text(picture, str(chart.values[letter]), x + 15, y, 1)
 
 

@@ -16,7 +16,7 @@ _STEP = 5  # values are multiples of five
 _RIVALS = 3  # letters that responses may name as the highest or lowest
 _TRIES = 60  # fillings of one chart
 _LEAD = (
-    10  # least lead of an extreme in a pie without printed values; two that are compared differ by half as much more
+    10  # least lead of an extreme in a pie whose legend hides values; two that are compared differ by half as much more
 )
 _TEMPLATES = {
     "value": (
@@ -203,7 +203,8 @@ def _filled(draft: Draft, slots: Sequence[Slot], states: Sequence[State]) -> Cha
                 values[state[0]], values[state[1]] = sorted((values[a] for a in state), reverse=True)
         if all(_holds(slot, state, values) for slot, state in zip(slots, states, strict=True)):
             ordered = {letter: values[letter] for letter in letters}
-            return _drawn(draft, ordered, printed=bool(told) or not _apart(slots, ordered) or rng.chance(40))
+            hidden = tuple(letter for letter in letters if letter not in told) if _apart(slots, ordered) else ()
+            return _drawn(draft, ordered, hidden)
     return None
 
 
@@ -215,13 +216,16 @@ def _apart(slots: Sequence[Slot], values: Mapping[str, int]) -> bool:
     return wide and all(led[s.subject[0]] >= _LEAD for s in slots if s.kind == "extreme")
 
 
-def _drawn(draft: Draft, values: dict[str, int], *, printed: bool = True) -> Chart:
-    """The values as one of the chart types; pies, and half of the bars, get a legend if there is room for one."""
+def _drawn(draft: Draft, values: dict[str, int], hidden: tuple[str, ...] = ()) -> Chart:
+    """The values as one of the chart types; pies, and half of the bars, get a legend if there is room for one.
+
+    hidden: the letters whose values a pie's legend does not give.
+    """
     rng, roomy = draft.rng, draft.rules.size >= LEGEND_FITS
     look = rng.pick(LOOKS if roomy else LOOKS[:2])
     chart = Chart(look, values, rng.pick(COLOURS), rng.below(draft.rules.noise + 1), "", rng.fork())
-    chart.printed = printed
     if look == "pie" or (look == "bar" and roomy and rng.chance(50)):
+        chart.hidden = hidden if look == "pie" else ()
         chart.legend = list(zip(rng.shuffled(list(values)), rng.shuffled(COLOURS), strict=False))
     return chart
 
