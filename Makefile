@@ -176,6 +176,18 @@ scout: .venv/ready
 	$(NAMED) -n 1800 --seed 138 --domain text --out $(DATA)/rules-text
 	seed=139; for domain in plates clips pictures retouch; do \
 	  $(NAMED) -n 500 --seed $$seed --domain $$domain --out $(DATA)/rules-$$domain || exit 1; seed=$$((seed + 1)); done
+	$(QUOTED) -n 2500 --seed 143 --agreement 100 --out $(DATA)/agree-scenes
+	$(QUOTED) -n 2000 --seed 144 --agreement 100 --domain text --out $(DATA)/agree-text
+	$(RULED) -n 1000 --seed 145 --silent 60 --out $(DATA)/silent-scenes
+	$(RULED) -n 600 --seed 146 --silent 60 --domain text --out $(DATA)/silent-text
+	$(QUOTED) -n 600 --seed 147 --silent 60 --out $(DATA)/silent-scenes-quoted
+	$(QUOTED) -n 600 --seed 148 --silent 60 --domain text --out $(DATA)/silent-text-quoted
+	$(QUOTED) -n 2000 --seed 149 --pairs --domain text --out $(DATA)/notes-pairs-quoted
+	$(RULED) -n 1500 --seed 150 --pairs --domain text --out $(DATA)/notes-pairs
+	$(QUOTED) -n 500 --seed 151 --pairs --out $(DATA)/notes-scene-pairs-quoted
+	$(RULED) -n 500 --seed 152 --pairs --out $(DATA)/notes-scene-pairs
+	seed=153; for domain in plates clips pictures retouch; do \
+	  $(RULED) -n 300 --seed $$seed --domain $$domain --out $(DATA)/keep-$$domain || exit 1; seed=$$((seed + 1)); done
 	$(BIN)/dikast train new --config recipes/scout-cpu/2-grade.yaml --later recipes/scout-cpu/4-rubrics.yaml --later recipes/scout-cpu/5-rules.yaml --later recipes/scout-cpu/6-more.yaml --later recipes/scout-cpu/9-names.yaml --most 1500 --out build/scout/init
 	$(BIN)/dikast train look --config recipes/scout-cpu/0-look.yaml
 	$(TWO) --config recipes/scout-cpu/1-talk.yaml
@@ -191,7 +203,10 @@ scout: .venv/ready
 	$(TWO) --config recipes/scout-cpu/11-match.yaml
 	$(TWO) --config recipes/scout-cpu/12-rules.yaml
 	$(BIN)/dikast train merge build/scout/11-match/model build/scout/12-rules/model --out build/scout/merged
-	$(BIN)/dikast train release build/scout/merged --out build/scout/model
+	$(TWO) --config recipes/scout-cpu/13-reference.yaml
+	$(TWO) --config recipes/scout-cpu/14-answers.yaml
+	$(BIN)/dikast train merge build/scout/merged build/scout/14-answers/model --weights .15,.85 --out build/scout/both
+	$(BIN)/dikast train release build/scout/both --out build/scout/model
 RULED := $(BIN)/dikast world teach --version 4 --quote --reference 25 --workers 2
 QUOTED := $(BIN)/dikast world teach --version 3 --quote --reference 25 --workers 2
 NAMED := $(BIN)/dikast world teach --version 4 --glossary --workers 2
@@ -211,7 +226,7 @@ scout-twins: .venv/ready
 	for twin in $(TWINS); do for stage in 2-grade 3-words; do \
 	  $(TWO) --config build/scout/twins/$$twin/$$stage.yaml || exit 1; done; \
 	  $(ONE) --config build/scout/twins/$$twin/4-rubrics.yaml || exit 1; \
-	  for stage in 5-rules 6-more 7-compare 8-even 9-names 10-again 11-match 12-rules; do \
+	  for stage in 5-rules 6-more 7-compare 8-even 9-names 10-again 11-match 12-rules 13-reference 14-answers; do \
 	  $(TWO) --config build/scout/twins/$$twin/$$stage.yaml || exit 1; done; done
 
 # Twins that go on from the weights of `scout`, which have seen everything: each takes 300 steps of a stage with lessons of
